@@ -1,0 +1,179 @@
+"""What a sampled stack says: whose line it is, and which kind of work."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from whyidle.record import schema
+from whyidle.record.reader import ProcessRecord
+
+LIBRARY_PHASES: Mapping[str, str] = {
+    "logging": "logging",
+    "loguru": "logging",
+    "structlog": "logging",
+    "warnings": "logging",
+    "tensorboard": "logging",
+    "tensorboardX": "logging",
+    "wandb": "logging",
+    "mlflow": "logging",
+    "comet_ml": "logging",
+    "neptune": "logging",
+    "clearml": "logging",
+    "aim": "logging",
+    "swanlab": "logging",
+    "matplotlib": "logging",
+    "tqdm": "progress",
+    "rich": "progress",
+    "alive_progress": "progress",
+    "progressbar": "progress",
+    "sklearn": "metrics",
+    "torchmetrics": "metrics",
+    "torcheval": "metrics",
+    "evaluate": "metrics",
+    "sacrebleu": "metrics",
+    "rouge_score": "metrics",
+    "nltk": "metrics",
+    "pycocotools": "metrics",
+    "safetensors": "checkpoint",
+}
+NUMERIC_LIBRARIES = frozenset(("numpy", "scipy", "pandas"))
+# Words in the names of the user's own functions, and in the line itself.
+WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("checkpoint", re.compile(r"checkpoint|ckpt|save_|_save\b|\bsave\b|snapshot|fsync", re.I)),
+    ("loss", re.compile(r"loss|criterion|assign_targets?|match_anchors", re.I)),
+    (
+        "metrics",
+        re.compile(
+            r"metric|accuracy|\bacc\b|\bacc_|_acc\b|\bf1|f1_|auroc|\bauc|auc_|_auc|roc_|confusion|precision|recall|"
+            r"\biou|_iou|\bbleu|rouge|perplexity|evaluat|ranking|calibration|pearson|spearman|\bmae\b|\brmse\b",
+            re.I,
+        ),
+    ),
+    ("logging", re.compile(r"\blog_|_log\b|\blog\b|logger|\breport|print|tracker|histogram|\bdump_", re.I)),
+    ("progress", re.compile(r"progress|\bpbar|render_bar|\bbar\b", re.I)),
+    ("data", re.compile(r"load|fetch|\bread|_read|batch|augment|decod|preproc|transform|collat|sampl", re.I)),
+)
+WAITING_LIBRARIES = frozenset(("queue", "threading", "concurrent", "multiprocessing", "selectors", "asyncio"))
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    file: str
+    line: int
+    function: str
+
+    @property
+    def place(self) -> str:
+        """`file.py:41`, as people write it."""
+        return f"{PurePath(self.file).name}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """`frames`: the user's own, innermost first; `libraries`: packages called from the innermost one."""
+
+    frames: tuple[Frame, ...]
+    libraries: tuple[str, ...]
+    leaf: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of the user's source as it was when the job ran; `inner_loop_line` is the head of the
+    innermost loop around it that does not itself contain the training step, None outside of any."""
+
+    text: str
+    function: str
+    inner_loop_line: int | None
+    is_loader_line: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    t_ns: int
+    thread: int
+    stack: Stack
+    instruction: int
+
+
+Sources = Mapping[tuple[str, int], SourceLine]
+NO_STACK = Stack((), (), "")
+
+
+def samples_of(process: ProcessRecord) -> list[Sample]:
+    stacks = {
+        note["id"]: Stack(
+            tuple(Frame(*frame) for frame in note["frames"]), tuple(note["libraries"]), note["leaf"]
+        )
+        for note in process.notes_of("stack")
+    }
+    return [
+        Sample(t_ns, thread, stacks.get(stack, NO_STACK), instruction)
+        for t_ns, thread, stack, instruction in process.rows(schema.STACK)
+    ]
+
+
+def sources_of(run: Mapping[str, Any]) -> dict[tuple[str, int], SourceLine]:
+    """The source lines that the launcher kept in `run.json` beside the record."""
+    found = {}
+    for entry in run.get("sources", []):
+        found[entry["file"], entry["line"]] = SourceLine(
+            entry["text"], entry["function"], entry.get("inner_loop_line"), entry.get("is_loader_line", False)
+        )
+    return found
+
+
+def classifier(sources: Sources) -> Callable[[Sample, bool], str | None]:
+    """A function that names the phase a sample's stack speaks for; None for no opinion."""
+
+    def classify(sample: Sample, follows_forward: bool) -> str | None:
+        stack = sample.stack
+        for library in stack.libraries:
+            if library in LIBRARY_PHASES:
+                return LIBRARY_PHASES[library]
+        if WAITING_LIBRARIES.intersection(stack.libraries):
+            return "data"  # the loop waits for another thread or process to hand it something
+        # The outermost frames are the script and its loop; they name everything and so nothing.
+        for frame in stack.frames[:-1]:
+            phase = _phase_of_words(frame.function)
+            if phase is not None:
+                return phase
+        source = sources.get((stack.frames[0].file, stack.frames[0].line)) if stack.frames else None
+        phase = _phase_of_words(source.text) if source is not None else None
+        if phase is not None and phase not in ("data", "loss"):
+            return phase
+        if follows_forward and NUMERIC_LIBRARIES.intersection(stack.libraries):
+            return "metrics"
+        return None
+
+    return classify
+
+
+def _phase_of_words(text: str) -> str | None:
+    for phase, words in WORDS:
+        if words.search(text):
+            return phase
+    return None
+
+
+def is_waiting(stack: Stack) -> bool:
+    """Whether the thread stands in a lock, a queue or a pipe rather than at work."""
+    return bool(WAITING_LIBRARIES.intersection(stack.libraries))
+
+
+def hottest(samples: list[Sample]) -> tuple[Frame, float] | None:
+    """The user's line most often at work in the samples, and its share of them; None without one.
+
+    Where the outermost script line alone is seen (all time is inside a library), that line stands.
+    """
+    frames = Counter(sample.stack.frames[0] for sample in samples if sample.stack.frames)
+    if not frames:
+        return None
+    # Two lines of one function that are hit about as often are one place; the earlier is its start.
+    frame, count = max(frames.items(), key=lambda item: (item[1], -item[0].line))
+    return frame, count / len(samples)

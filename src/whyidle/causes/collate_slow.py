@@ -1,0 +1,41 @@
+"""Putting the samples of a batch together takes as long as making them."""
+
+from __future__ import annotations
+
+from whyidle.analysis.facts import Facts
+from whyidle.causes.base import evidence_of, line_evidence
+from whyidle.causes.loader_claims import waits
+from whyidle.findings import CannotTell, Finding, Found, Range, Remedy, RuledOut, Safety
+from whyidle.units import ms_to_ns
+
+ID = "collate_slow"
+COLLATE_RATIO = 0.4
+LEAST_NS = ms_to_ns(2)  # torch's own collation of a usual batch takes well under a millisecond
+
+
+def judge(facts: Facts) -> Finding:
+    loader = facts.loader
+    if loader is None or not waits(facts, loader):
+        return RuledOut(ID)
+    if loader.collate_ratio is None or loader.service_ns is None:
+        return CannotTell(ID, "batch_timing")
+    if loader.collate_ratio < COLLATE_RATIO or loader.collate_ratio * loader.service_ns < LEAST_NS:
+        return RuledOut(ID)
+    mid = 0.9 * loader.collate_ratio * loader.steady_wait_ns
+    return Found(
+        ID,
+        "data",
+        Range(0.4 * mid, mid, float(loader.steady_wait_ns)),
+        evidence=(
+            *evidence_of(
+                {
+                    "collate_ratio": loader.collate_ratio,
+                    "service_per_batch_ns": loader.service_ns,
+                    "batch_size": loader.batch_size,
+                }
+            ),
+            *line_evidence(loader.line),
+        ),
+        remedies=(Remedy("collate_in_one_copy", Safety.BY_HAND),),
+        is_specific=True,
+    )

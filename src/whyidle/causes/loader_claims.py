@@ -1,0 +1,51 @@
+"""What the causes around the DataLoader share: which part of its wait each of them may claim."""
+
+from __future__ import annotations
+
+from whyidle.analysis.facts import Facts, Loader
+from whyidle.findings import Range
+
+# Waiting below this share of the window is how a healthy prefetching loader looks from the loop.
+LEAST_WAIT_SHARE = 0.03
+# The replay's own error on recorded runs; see docs on prediction error.
+MODEL_SPREAD = 0.15
+
+
+def waits(facts: Facts, loader: Loader) -> bool:
+    return facts.share(loader.wait_ns) >= LEAST_WAIT_SHARE
+
+
+def first_epochs_excess_ns(loader: Loader) -> int:
+    """What starting every iteration after the first cost beyond one batch's own making."""
+    usual_ns = loader.service_ns or loader.wait_p50_ns
+    return int(sum(max(0.0, start - usual_ns) for start in loader.epoch_starts_ns[1:]))
+
+
+def saved_by(facts: Facts, loader: Loader, change: str) -> Range | None:
+    """Nanoseconds of steady waiting that a change of the loader saves, from the replayed model.
+
+    The model is scaled to the run: what it predicts for the present setting stands for what was
+    measured. None where no batch was timed.
+    """
+    as_is, changed = loader.predictions.get("as_is"), loader.predictions.get(change)
+    free = loader.predictions.get("free_data")
+    if as_is is None or changed is None or free is None:
+        return None
+    measured_ns = loader.steady_wait_ns / max(1, loader.batches_count)
+    modelled_ns = max(as_is - free, 1.0)
+    left_ns = max(0.0, changed - free)
+    saved_ratio = 1 - left_ns / max(modelled_ns, measured_ns)
+    mid = max(0.0, saved_ratio) * loader.steady_wait_ns
+    low = max(0.0, 1 - (left_ns + MODEL_SPREAD * changed) / max(modelled_ns, measured_ns)) * loader.steady_wait_ns
+    high = max(mid, max(0.0, 1 - 0.7 * left_ns / max(modelled_ns, measured_ns)) * loader.steady_wait_ns)
+    return Range(min(low, mid), mid, high)
+
+
+def free_cores(facts: Facts, loader: Loader) -> float | None:
+    """Cores that neither the workers nor the main process use; None where the machine is unknown."""
+    if facts.cores_count is None or not facts.window_ns:
+        return None
+    used = (facts.main_cpu_ns or 0) / facts.window_ns
+    if loader.num_workers and loader.worker_busy_ratio is not None and loader.on_cpu_ratio is not None:
+        used += loader.num_workers * loader.worker_busy_ratio * loader.on_cpu_ratio
+    return facts.cores_count - used

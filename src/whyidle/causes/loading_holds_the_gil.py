@@ -1,0 +1,32 @@
+"""Threads prepare the data, and all of them, with the loop, share one interpreter lock."""
+
+from __future__ import annotations
+
+from whyidle.analysis.facts import Facts
+from whyidle.causes.base import around, evidence_of, line_evidence
+from whyidle.findings import Finding, Found, Remedy, RuledOut, Safety
+
+ID = "loading_holds_the_gil"
+BUSY_RATIO = 0.5  # of the samples: at least one other thread runs the user's Python
+# Python threads together get one core; a process far above that does its work outside the lock.
+CORES_WITH_THE_LOCK = 1.3
+LEAST_SHARE = 0.1
+
+
+def judge(facts: Facts) -> Finding:
+    threads = facts.threads
+    if threads is None or threads.busy_ratio < BUSY_RATIO or threads.count < 1:
+        return RuledOut(ID)
+    if facts.main_cpu_ns is None or not 0.6 <= facts.main_cpu_ns / facts.window_ns <= CORES_WITH_THE_LOCK:
+        return RuledOut(ID)
+    waiting_ns = facts.phase_ns("data")
+    if facts.share(waiting_ns) < LEAST_SHARE:
+        return RuledOut(ID)
+    return Found(
+        ID,
+        "data",
+        around(0.6 * waiting_ns, 0.5),
+        evidence=(*evidence_of({"gil_threads_count": threads.count}), *line_evidence(threads.line)),
+        remedies=(Remedy("load_in_processes", Safety.BY_HAND),),
+        is_specific=True,
+    )

@@ -1,0 +1,53 @@
+"""Evaluation takes a large part of the time, or takes far longer a sample than training does."""
+
+from __future__ import annotations
+
+from whyidle.analysis.facts import Facts
+from whyidle.causes.base import evidence_of, line_evidence
+from whyidle.findings import CannotTell, Finding, Found, Range, Remedy, RuledOut, Safety
+
+ID = "validation_dominates"
+LEAST_SHARE = 0.15  # an evaluation each epoch of a tenth of the time is ordinary
+LARGE_SHARE = 0.4
+# Evaluation does a third of training's arithmetic a sample; slower than training, it is set up badly.
+EXPECTED_SPEED_UP = 2.0
+
+
+def judge(facts: Facts) -> Finding:
+    validation = facts.validation
+    if validation is None:
+        return RuledOut(ID)
+    share = facts.share(validation.time_ns)
+    if share < LEAST_SHARE:
+        return RuledOut(ID)
+    train_size = facts.loader.batch_size if facts.loader is not None else None
+    rate, training_rate = validation.samples_per_s, validation.training_samples_per_s
+    has_small_batches = (
+        validation.batch_size is not None and train_size is not None and validation.batch_size * 2 <= train_size
+    )
+    is_slow = rate is not None and training_rate is not None and rate < training_rate
+    if not (has_small_batches or is_slow or share >= LARGE_SHARE):
+        if rate is None or training_rate is None:
+            return CannotTell(ID, "validation_batch_size")
+        return RuledOut(ID)
+    saved_ratio = 0.5
+    if rate is not None and training_rate is not None and rate < EXPECTED_SPEED_UP * training_rate:
+        saved_ratio = 1 - rate / (EXPECTED_SPEED_UP * training_rate)
+    mid = saved_ratio * validation.time_ns
+    return Found(
+        ID,
+        "validation",
+        Range(0.5 * mid, mid, min(float(validation.time_ns), 1.3 * mid)),
+        evidence=(
+            *evidence_of(
+                {
+                    "validation_ratio": share,
+                    "validation_batch_size": validation.batch_size,
+                    "train_batch_size": train_size,
+                    "calls_count": validation.batches_count,
+                }
+            ),
+            *line_evidence(validation.line),
+        ),
+        remedies=(Remedy("enlarge_validation_batches", Safety.BY_HAND), Remedy("validate_less_often", Safety.BY_HAND)),
+    )

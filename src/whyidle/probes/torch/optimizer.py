@@ -1,0 +1,60 @@
+"""Marks optimizer steps, through torch's own global step hooks, and `zero_grad`."""
+
+from __future__ import annotations
+
+import sys
+from _thread import get_ident
+from time import perf_counter_ns
+from types import ModuleType
+from typing import Any
+
+from whyidle.probes.recorder import Recorder
+from whyidle.probes.torch import flags
+from whyidle.probes.wrapping import is_compiling, replace_timed
+from whyidle.record.schema import KIND
+
+OPTIMIZER = KIND["optimizer"]
+
+
+def attach(recorder: Recorder, module: ModuleType) -> None:
+    append = recorder.spans.append
+    begun: dict[int, list[int]] = {}
+    numbers: dict[int, int] = {}
+    read_flags: list[Any] = []
+
+    def number_of(optimizer: Any) -> int:
+        key = id(optimizer)
+        number = numbers.get(key)
+        if number is None:
+            number = numbers[key] = len(numbers)
+            recorder.note("optimizer", id=number, **{"class": type(optimizer).__name__})
+            recorder.start()
+            if not read_flags:
+                read_flags.append(flags.reader(sys.modules["torch"]))
+        return number
+
+    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if not is_compiling():
+            begun.setdefault(get_ident(), []).append(perf_counter_ns())
+
+    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if is_compiling():
+            return
+        thread = get_ident()
+        open_steps = begun.get(thread)
+        if not open_steps:
+            return
+        t0_ns = open_steps[-1]
+        del open_steps[:]  # a step that raised left its start behind
+        number = number_of(optimizer)
+        recorder.training_thread = thread
+        append((OPTIMIZER, thread, t0_ns, perf_counter_ns(), number, read_flags[0]()))
+
+    def forget() -> None:
+        begun.clear()
+        numbers.clear()
+
+    recorder.after_fork.append(forget)
+    module.register_optimizer_step_pre_hook(before)
+    module.register_optimizer_step_post_hook(after)
+    replace_timed(recorder, module.Optimizer, "zero_grad", "zero_grad")

@@ -1,0 +1,84 @@
+"""Appends frames to one process's record file. Runs in the user's process: never raises, never blocks long."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+import zlib
+from array import array
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+from whyidle.record import schema
+
+
+class Writer:
+    """One append-only `.rec` file.
+
+    The first write that fails (disk full, folder gone, read-only) ends the record: the file stays
+    readable up to there, `lost_rows` counts what followed, and a `.lost` file marks the loss.
+    """
+
+    def __init__(self, path: str, header: dict[str, Any]) -> None:
+        self.path = path
+        self.written_bytes = 0
+        self.lost_rows = 0
+        self.failure: OSError | None = None
+        self._fd = -1
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            self._fail(error)
+            return
+        text = json.dumps(header).encode()
+        self._put(struct.pack(schema.FILE_HEAD, schema.MAGIC, schema.VERSION, len(text)) + text)
+
+    def rows(self, table: int, rows: Iterable[tuple[int, ...]]) -> None:
+        flat = array("q", chain.from_iterable(rows))
+        if sys.byteorder == "big":
+            flat.byteswap()
+        count = len(flat) // len(schema.TABLES[table])
+        if count and not self._frame(schema.ROWS_FRAME, table, flat.tobytes()):
+            self.lost_rows += count
+
+    def json(self, value: dict[str, Any]) -> None:
+        self._frame(schema.JSON_FRAME, 0, json.dumps(value).encode())
+
+    def abandon(self) -> None:
+        """Close without a word: for a forked child that inherited the parent's file."""
+        if self._fd >= 0:
+            try:
+                os.close(self._fd)
+            except OSError:
+                pass
+            self._fd = -1
+
+    def _frame(self, frame_type: int, table: int, payload: bytes) -> bool:
+        head = struct.pack(
+            schema.FRAME_HEAD, schema.FRAME_MARK, frame_type, table, len(payload), zlib.crc32(payload)
+        )
+        return self._put(head + payload)
+
+    def _put(self, data: bytes) -> bool:
+        if self._fd < 0:
+            return False
+        try:
+            written = os.write(self._fd, data)
+            if written != len(data):
+                raise OSError(28, "short write")
+        except OSError as error:
+            self._fail(error)
+            return False
+        self.written_bytes += written
+        return True
+
+    def _fail(self, error: OSError) -> None:
+        self.failure = error
+        self.abandon()
+        try:
+            os.close(os.open(self.path + ".lost", os.O_WRONLY | os.O_CREAT, 0o644))
+        except OSError:
+            pass
