@@ -16,7 +16,7 @@ def make_sentences(count):
     sentences = []
     for _ in range(count):
         language = rng.randrange(4)
-        length = rng.randint(150, 600)
+        length = rng.randint(100, 300)
         letters = [rng.randrange(1 + 12 * language, 30 + 12 * language) for _ in range(length)]
         sentences.append((torch.tensor(letters), language))
     return sentences
@@ -50,8 +50,8 @@ def pad_batch_at_once(batch):
 class LanguageId(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embed = nn.Embedding(80, 48, padding_idx=PAD)
-        self.conv = nn.Conv1d(48, 64, 5, padding=2, stride=4)
+        self.embed = nn.Embedding(80, 32, padding_idx=PAD)
+        self.conv = nn.Conv1d(32, 64, 5, padding=2, stride=4)
         self.head = nn.Linear(64, 4)
 
     def forward(self, tokens, mask):
@@ -61,12 +61,12 @@ class LanguageId(nn.Module):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=250)
+    parser.add_argument("--steps", type=int, default=350)
     parser.add_argument("--cured", action="store_true")
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    loader = DataLoader(make_sentences(4000), batch_size=64, shuffle=True, drop_last=True, num_workers=2,
+    loader = DataLoader(make_sentences(4000), batch_size=48, shuffle=True, drop_last=True, num_workers=2,
                         persistent_workers=True, collate_fn=pad_batch_at_once if args.cured else pad_batch)
     model = LanguageId()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)

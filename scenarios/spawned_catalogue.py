@@ -57,8 +57,8 @@ class SongModel(nn.Module):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=450)
-    parser.add_argument("--songs", type=int, default=1_200_000)
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--songs", type=int, default=500_000)
     parser.add_argument("--cured", action="store_true")
     args = parser.parse_args()
     torch.manual_seed(0)

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-SIDE = 64
+SIDE = 40
 
 
 def encode_mask(seed):
     rng = random.Random(seed)
-    x, y, w, h = rng.randrange(30), rng.randrange(30), rng.randrange(8, 30), rng.randrange(8, 30)
+    x, y, w, h = rng.randrange(16), rng.randrange(16), rng.randrange(6, 22), rng.randrange(6, 22)
     runs, value, length = [], 0, 0
     for row in range(SIDE):
         for column in range(SIDE):
@@ -34,7 +34,19 @@ def decode_mask(text):
         value, length = run.split("x")
         for _ in range(int(length)):
             pixels.append(float(value))
-    return torch.tensor(pixels).view(1, SIDE, SIDE)
+    return torch.tensor([pixels, distance_along_rows(pixels)]).view(2, SIDE, SIDE)
+
+
+def distance_along_rows(pixels):
+    """How far into the object each pixel is, counted from the left."""
+    distances = []
+    for row in range(SIDE):
+        depth = 0.0
+        for column in range(SIDE):
+            inside = pixels[row * SIDE + column]
+            depth = depth + 1.0 / SIDE if inside else 0.0
+            distances.append(depth)
+    return distances
 
 
 class Masks(Dataset):
@@ -73,7 +85,7 @@ class ThreadedBatches:
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--cured", action="store_true")
     args = parser.parse_args()
     torch.manual_seed(0)
@@ -85,7 +97,7 @@ def main():
     else:
         batches = ThreadedBatches(masks, batch_size=16)
     model = nn.Sequential(
-        nn.Conv2d(1, 32, 5, stride=2, padding=2), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(),
+        nn.Conv2d(2, 32, 5, stride=2, padding=2), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(),
         nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(1024, 1),
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)

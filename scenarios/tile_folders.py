@@ -81,12 +81,12 @@ def train(dataset, steps):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--steps", type=int, default=140)
     parser.add_argument("--cured", action="store_true")
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as root:
-        write_tiles(root, 200)
-        loss, step_ms = train((PackedTiles if args.cured else TileFolders)(root, 200), args.steps)
+        write_tiles(root, 96)
+        loss, step_ms = train((PackedTiles if args.cured else TileFolders)(root, 96), args.steps)
     print(f"loss={loss.hex()}  step_ms={step_ms:.3f}")

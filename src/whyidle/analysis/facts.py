@@ -18,6 +18,7 @@ class Line:
     text: str | None = None
     function: str | None = None
     loop_line: str | None = None  # head of the Python loop around it, inside the step
+    function_share_ratio: float = 0.0  # share of the samples in the same function
     loop_share_ratio: float = 0.0  # share of the samples that stand in such loops
     libraries: Mapping[str, float] = field(default_factory=dict)  # package: share of the samples
 
@@ -71,6 +72,8 @@ class Loader:
     run_delay_ratio: float | None = None  # ready to run and no core, of the service time
     samples_per_batch: float | None = None
     collate_ratio: float | None = None
+    collate: str | None = None  # name of the collate function
+    own_ns: float | None = None  # on-CPU time of making a batch when least disturbed
     sample_p50_ns: float | None = None  # per batch mean, median over batches
     sample_max_ns: float | None = None
     opens_per_sample: float | None = None
@@ -82,6 +85,7 @@ class Loader:
     ready_p50: float | None = None  # batches waiting when the loop asks
     head_of_line_ratio: float | None = None  # share of steady wait in which later batches had arrived
     late_share_ratio: float | None = None  # share of steady wait spent on batches twice as slow as the median
+    late_sample_ratio: float | None = None  # of those batches, the part that their slowest sample took
     first_start_ns: int = 0
     line: Line | None = None  # hottest line where samples are made
     predictions: Mapping[str, float] = field(default_factory=dict)  # change: step time, see loader_model
@@ -96,6 +100,7 @@ class Validation:
     batch_size: int | None
     samples_per_s: float | None
     training_samples_per_s: float | None
+    forward_per_sample_ns: float | None = None  # of training
     line: Line | None = None
 
 
@@ -156,7 +161,8 @@ class Facts:
     replay_line: Line | None = None
     loss_graph_nodes: int | None = None
     graph_nodes: int | None = None
-    main_cpu_ns: int | None = None
+    main_cpu_ns: int | None = None  # all threads of the training process
+    main_thread_cpu_ns: int | None = None
     involuntary_switches_per_s: float | None = None
     missing: Mapping[str, str] = field(default_factory=dict)  # fact: what would have told
 

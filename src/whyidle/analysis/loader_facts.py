@@ -110,7 +110,7 @@ def _waits(trainer: ProcessRecord, nexts: Sequence[Next], settings: Mapping[str,
     first: dict[int, Next] = {}
     ends_ns = 0
     steady: list[Next] = []
-    persistent_iterators = _epoch_firsts(trainer, nexts)
+    epoch_firsts = _epoch_firsts(trainer, nexts)
     for call in nexts:
         if call.has_ended:
             ends_ns += call.duration_ns
@@ -141,6 +141,7 @@ def _waits(trainer: ProcessRecord, nexts: Sequence[Next], settings: Mapping[str,
         is_iterable=bool(settings.get("is_iterable")),
         start_method=settings.get("start_method"),
         dataset=settings.get("dataset"),
+        collate=settings.get("collate"),
         next_cpu_ns=sum(call.cpu_ns for call in steady),
         wait_p50_ns=int(percentile(durations, 0.5)),
         wait_p99_ns=int(percentile(durations, 0.99)),
@@ -202,6 +203,7 @@ def _service(
         service_p95_ns=percentile(durations, 0.95),
         on_cpu_ratio=sum(fetch.cpu_ns for fetch in fetches) / total_ns if total_ns else None,
         run_delay_ratio=sum(f.run_delay_ns for f in known_delay) / delayed_ns if delayed_ns else None,
+        own_ns=percentile([fetch.cpu_ns for fetch in fetches], 0.1),
         samples_per_batch=samples / len(fetches),
         collate_ratio=sum(fetch.collate_ns for fetch in fetches) / total_ns if total_ns else None,
         sample_p50_ns=median((f.duration_ns - f.collate_ns) / f.samples for f in fetches),
@@ -213,6 +215,7 @@ def _service(
         worker_busy_ratio=_busy_ratio(loader, fetches, nexts),
         worker_threads=max((count for count in threads if count), default=None),
         late_share_ratio=_late_share(loader, fetches, nexts),
+        late_sample_ratio=_late_sample_ratio(fetches, p50_ns),
     )
 
 
@@ -242,6 +245,12 @@ def _late_share(loader: Loader, fetches: Sequence[Fetch], nexts: Sequence[Next])
             if start < call.t1_ns and end > call.t0_ns
         )
     return min(1.0, late_ns / loader.steady_wait_ns)
+
+
+def _late_sample_ratio(fetches: Sequence[Fetch], p50_ns: float) -> float | None:
+    late = [f for f in fetches if f.duration_ns > LATE_FACTOR * p50_ns and f.max_sample_ns >= 0]
+    whole_ns = sum(fetch.duration_ns for fetch in late)
+    return sum(fetch.max_sample_ns for fetch in late) / whole_ns if whole_ns else None
 
 
 def _reopened(loader: Loader, processes: Sequence[ProcessRecord], fetches: Sequence[Fetch]) -> Loader:

@@ -10,10 +10,11 @@ from statistics import fmean, median
 from typing import Any
 
 from whyidle.analysis import step_phases
-from whyidle.analysis.intervals import Lookup, gaps, union
+from whyidle.analysis.intervals import Lookup, clip, gaps, total, union
 from whyidle.analysis.facts import Calls, Edge, Facts, Line, Loader, Phase, Threads, Trend, Validation
 from whyidle.analysis.loader_facts import loader_facts, percentile
 from whyidle.analysis.stacks import (
+    Frame,
     Sample,
     Sources,
     classifier,
@@ -34,6 +35,10 @@ FLAG_NAMES = {
     schema.FLAG_TRACER: "tracer",
     schema.FLAG_BLOCKING_LAUNCHES: "blocking_launches",
 }
+PROCESS_CPU, INVOLUNTARY, MAIN_CPU, PROBE = (
+    schema.TABLES[schema.USAGE].index(name)
+    for name in ("cpu_ns", "involuntary_switches", "main_cpu_ns", "probe_ns")
+)
 TREND_LEAST_STEPS = 30
 LINES_SHOWN = 8
 
@@ -164,7 +169,7 @@ def _measure(run: RunRecord, trainer: _Trainer, wall_ns: int, ranks: tuple[Rank,
     window_ns = high - low
     # Where detail was thinned out, what was kept stands for what was not.
     scale = window_ns / observed if observed else 1.0
-    device_kind = str(run.run.get("device_kind") or trainer.process.header.get("device") or "cpu")
+    device_kind = _device_kind(trainer)
     lines = _Lines(sources)
     phases = {
         name: Phase(
@@ -208,12 +213,14 @@ def _measure(run: RunRecord, trainer: _Trainer, wall_ns: int, ranks: tuple[Rank,
         threads=_threads(trainer, lines),
         flags=_flags(trainer),
         replayed_batches=steps.replayed_batches,
-        replay_ns=sum(end - start for start, end in steps.replay),
+        replay_ns=total(clip(steps.replay, (low, high))),
         replay_line=lines.of(_inside(trainer.samples, steps.replay)),
         loss_graph_nodes=_graph(trainer, "loss_nodes"),
         graph_nodes=_graph(trainer, "nodes"),
         main_cpu_ns=main_cpu_ns,
+        main_thread_cpu_ns=_rate_in(trainer.process, (low, high), MAIN_CPU),
         involuntary_switches_per_s=_switches(trainer.process, (low, high)),
+        missing={} if device_kind == "cpu" else {"device_idle": "device_idle"},
     )
     samples = loader.samples_per_batch if loader is not None else None
     return RunFacts(
@@ -225,6 +232,12 @@ def _measure(run: RunRecord, trainer: _Trainer, wall_ns: int, ranks: tuple[Rank,
         samples_per_s=_samples_per_s(loader, samples, window_ns),
         overhead_ratio=_overhead(trainer.process, (low, high)),
     )
+
+
+def _device_kind(trainer: _Trainer) -> str:
+    """Where the parameters live that the first optimizer steps on."""
+    notes = trainer.process.notes_of("optimizer")
+    return str(notes[0].get("device") or "cpu") if notes else "cpu"
 
 
 def _split(trainer: _Trainer, sources: Sources, window: tuple[int, int]) -> PhaseSplit:
@@ -239,7 +252,7 @@ def _split(trainer: _Trainer, sources: Sources, window: tuple[int, int]) -> Phas
         return text if text else "other"
 
     return step_phases.split(
-        segments, trainer.steps.validation, trainer.samples, classifier(sources), user_phase
+        segments, trainer.steps.validation, trainer.samples, classifier(sources), _Lines(sources).loop_of, user_phase
     )
 
 
@@ -288,7 +301,7 @@ class _Lines:
             libraries.update(set(sample.stack.libraries))
         loops: Counter[str] = Counter()
         for sample in samples:
-            loop = self._loop(sample)
+            loop = self.loop_of(sample)
             if loop is not None:
                 loops[loop] += 1
         loop_line, _ = loops.most_common(1)[0] if loops else (None, 0)
@@ -297,18 +310,29 @@ class _Lines:
             share_ratio=share,
             text=source.text if source is not None else None,
             function=frame.function,
+            function_share_ratio=_in_function(samples, frame) / len(samples),
             loop_line=loop_line,
             loop_share_ratio=sum(loops.values()) / len(samples),
             libraries={name: count / len(samples) for name, count in libraries.most_common(5)},
         )
 
-    def _loop(self, sample: Sample) -> str | None:
+    def loop_of(self, sample: Sample) -> str | None:
         """The Python loop that a sample stands in, in the innermost user frame that has one."""
         for frame in sample.stack.frames:
             source = self._sources.get((frame.file, frame.line))
             if source is not None and source.inner_loop_line is not None:
                 return f"{frame.place.rsplit(':', 1)[0]}:{source.inner_loop_line}"
         return None
+
+
+def _in_function(samples: Sequence[Sample], frame: Frame) -> int:
+    """Samples whose innermost user frames pass through the function of `frame`; comprehensions count
+    for the function around them."""
+    return sum(
+        1
+        for sample in samples
+        if any(each.file == frame.file and each.function == frame.function for each in sample.stack.frames[:3])
+    )
 
 
 def _data_line(run: RunRecord, trainer: _Trainer, result: PhaseSplit, lines: _Lines) -> Line | None:
@@ -410,6 +434,9 @@ def _validation(
         batch_size=batch_size,
         samples_per_s=batches * batch_size / phase.host_ns * 1e9 if batch_size and phase.host_ns else None,
         training_samples_per_s=training_rate,
+        forward_per_sample_ns=phases["forward"].host_ns / (loader.batches_count * loader.batch_size)
+        if loader is not None and loader.batch_size and loader.batches_count and "forward" in phases
+        else None,
         line=phase.line,
     )
 
@@ -520,27 +547,28 @@ def _graph(trainer: _Trainer, key: str) -> int | None:
 
 
 def _cpu_in(process: ProcessRecord, window: tuple[int, int]) -> int | None:
-    """On-CPU time of the process over the window, from its samples; None with fewer than two."""
-    rows = [row for row in process.rows(schema.USAGE) if window[0] <= row[0] <= window[1]]
+    """On-CPU time of the process over the window."""
+    return _rate_in(process, window, PROCESS_CPU)
+
+
+def _rate_in(process: ProcessRecord, window: tuple[int, int], column: int) -> int | None:
+    """Growth of a USAGE column over the window, from the samples in it; None with fewer than two."""
+    rows = [row for row in process.rows(schema.USAGE) if window[0] <= row[0] <= window[1] and row[column] >= 0]
     if len(rows) < 2 or rows[-1][0] == rows[0][0]:
         return None
-    rate = (rows[-1][1] - rows[0][1]) / (rows[-1][0] - rows[0][0])
+    rate = (rows[-1][column] - rows[0][column]) / (rows[-1][0] - rows[0][0])
     return round(rate * (window[1] - window[0]))
 
 
 def _switches(process: ProcessRecord, window: tuple[int, int]) -> float | None:
-    rows = [row for row in process.rows(schema.USAGE) if window[0] <= row[0] <= window[1]]
-    if len(rows) < 2 or rows[-1][0] == rows[0][0]:
-        return None
-    return (rows[-1][4] - rows[0][4]) / (rows[-1][0] - rows[0][0]) * 1e9
+    switches = _rate_in(process, window, INVOLUNTARY)
+    return switches / (window[1] - window[0]) * 1e9 if switches is not None else None
 
 
 def _overhead(process: ProcessRecord, window: tuple[int, int]) -> float | None:
     """What whyidle's thread took of one core; the probes' own calls are measured by benchmarks/overhead."""
-    rows = [row for row in process.rows(schema.USAGE) if window[0] <= row[0] <= window[1]]
-    if len(rows) < 2 or rows[-1][0] == rows[0][0]:
-        return None
-    return (rows[-1][7] - rows[0][7]) / (rows[-1][0] - rows[0][0])
+    spent_ns = _rate_in(process, window, PROBE)
+    return spent_ns / (window[1] - window[0]) if spent_ns is not None else None
 
 
 def _last_ns(process: ProcessRecord, otherwise: int) -> int:

@@ -56,6 +56,7 @@ PHASE_OF_KIND: Mapping[str, str] = {
     "metrics": "metrics",
     "phase": "other",
 }
+PURPOSES = frozenset(("logging", "progress", "checkpoint", "metrics"))
 OWN_NAME_IN_VALIDATION = frozenset(("checkpoint", "gc", "communication"))
 SHARED_BY_SAMPLES_LEAST = 5  # fewer samples in all unnamed time say nothing about its parts
 
@@ -86,6 +87,7 @@ def split(
     validation: Iterable[Interval],
     samples: list[Sample],
     classify: Callable[[Sample, bool], str | None],
+    loop_of: Callable[[Sample], str | None],
     user_phase: Callable[[int], str],
 ) -> PhaseSplit:
     """Share out the window.
@@ -96,11 +98,13 @@ def split(
         samples: stack samples of the same thread, by time.
         classify: the phase a sample's stack speaks for, given whether a forward pass came before it
             in the step; None for no opinion.
+        loop_of: the inner Python loop a sample stands in, if any.
         user_phase: the phase a `whyidle.phase` name stands for.
     """
     pieces = _pieces(segments, Lookup(list(validation)), user_phase)
     result = PhaseSplit()
     by_piece = _samples_by_piece(pieces, samples)
+    classify = _with_loops(classify, loop_of, pieces, by_piece)
     unnamed: Counter[str] = Counter()
     for index, piece in enumerate(pieces):
         here = by_piece.get(index, [])
@@ -111,6 +115,28 @@ def split(
             unnamed[classify(sample, _follows_forward(pieces, index)) or "other"] += 1
     _share_unnamed(result, pieces, by_piece, unnamed, classify)
     return result
+
+
+def _with_loops(
+    classify: Callable[[Sample, bool], str | None],
+    loop_of: Callable[[Sample], str | None],
+    pieces: list[Piece],
+    by_piece: Mapping[int, list[Sample]],
+) -> Callable[[Sample, bool], str | None]:
+    """A loop that prints, logs or saves is there for that: what else it does belongs to the same phase."""
+    purpose: dict[str, str] = {}
+    for index, here in by_piece.items():
+        if pieces[index].phase in PURPOSES and pieces[index].kind:
+            for sample in here:
+                loop = loop_of(sample)
+                if loop is not None:
+                    purpose[loop] = pieces[index].phase
+
+    def with_loops(sample: Sample, follows_forward: bool) -> str | None:
+        loop = loop_of(sample)
+        return purpose.get(loop or "") or classify(sample, follows_forward)
+
+    return with_loops
 
 
 def _add(result: PhaseSplit, phase: str, kind: str, duration_ns: int, samples: list[Sample]) -> None:
@@ -187,8 +213,10 @@ def _piece(segment: Segment, user_phase: Callable[[int], str]) -> Piece:
 def _named_by_neighbours(pieces: list[Piece], index: int) -> str:
     """Between forward and backward lies the loss; the rest stays unnamed."""
     before = pieces[index - 1].kind if index else ""
-    after = pieces[index + 1].kind if index + 1 < len(pieces) else ""
-    if before in ("forward", "loss") and after in ("loss", "backward"):
+    after = [piece.kind for piece in pieces[index + 1 : index + 4]]
+    if before not in ("forward", "loss") or not after:
+        return ""
+    if after[0] in ("loss", "backward") or (after[0] == "zero_grad" and "backward" in after):
         return "loss"
     return ""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from whyidle.analysis.facts import Facts
 from whyidle.causes.call_claims import calls_evidence, dearest
 from whyidle.findings import Finding, Found, Range, Remedy, RuledOut, Safety
@@ -21,8 +23,6 @@ def judge(facts: Facts) -> Finding:
     phase = facts.phases.get("gc")
     if line is None and phase is not None:
         line = phase.line
-    from dataclasses import replace
-
     return Found(
         ID,
         "gc",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from whyidle.analysis.facts import Facts
 from whyidle.causes.base import evidence_of, line_evidence
-from whyidle.causes.loader_claims import waits
+from whyidle.causes.loader_claims import needs_its_workers
 from whyidle.findings import CannotTell, Finding, Found, Range, Remedy, RuledOut, Safety
 from whyidle.units import ms_to_ns
 
@@ -15,10 +15,12 @@ LEAST_NS = ms_to_ns(2)  # torch's own collation of a usual batch takes well unde
 
 def judge(facts: Facts) -> Finding:
     loader = facts.loader
-    if loader is None or not waits(facts, loader):
+    if loader is None or not needs_its_workers(facts, loader):
         return RuledOut(ID)
     if loader.collate_ratio is None or loader.service_ns is None:
         return CannotTell(ID, "batch_timing")
+    if loader.num_workers and loader.collate == "default_collate":
+        return RuledOut(ID)  # in a worker that is making shared memory: part of the hand-off
     if loader.collate_ratio < COLLATE_RATIO or loader.collate_ratio * loader.service_ns < LEAST_NS:
         return RuledOut(ID)
     mid = 0.9 * loader.collate_ratio * loader.steady_wait_ns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from whyidle.analysis.facts import Facts
+from whyidle.analysis.step_phases import COMPUTE_PHASES, PHASES
 from whyidle.causes.all_causes import CAUSES
 from whyidle.causes.base import LEAST_SHARE
 from whyidle.findings import CannotTell, Finding, Found, Range, RuledOut
@@ -12,6 +13,10 @@ from whyidle.findings import CannotTell, Finding, Found, Range, RuledOut
 # A specific cause explains a symptom that a general one only describes; it is served first when it
 # accounts for at least this part of what the general one claims.
 SPECIFIC_ENOUGH_RATIO = 0.5
+
+# A general cause of which a specific one has left less than that is the same story told twice.
+LEFTOVER_RATIO = 0.3
+LEAST_NOTE_SHARE = 0.003
 
 
 @dataclass(frozen=True)
@@ -49,47 +54,60 @@ def settle(facts: Facts, verdicts: list[Finding]) -> Diagnosis:
     priced.sort(key=lambda item: -item.cost_ns)
     return Diagnosis(
         findings=tuple(item for item in priced if item.cost_ratio >= LEAST_SHARE),
-        notes=tuple(item for item in priced if 0 < item.cost_ratio < LEAST_SHARE),
+        notes=tuple(item for item in priced if LEAST_NOTE_SHARE <= item.cost_ratio < LEAST_SHARE),
         ruled_out=tuple(verdict.cause for verdict in verdicts if isinstance(verdict, RuledOut)),
         cannot_tell=tuple(verdict for verdict in verdicts if isinstance(verdict, CannotTell)),
     )
 
 
 def _shares(facts: Facts, found: list[Found]) -> list[tuple[Found, float]]:
-    """Each finding's own nanoseconds, pool by pool, in the order in which they are served."""
+    """Each finding's own nanoseconds, in the order in which they are served."""
+    left = {name: float(_claimable(name, facts)) for name in facts.phases}
+    taken: dict[str, float] = {}
     shares = []
-    for pool in sorted({verdict.pool for verdict in found}):
-        claims = [verdict for verdict in found if verdict.pool == pool]
-        dearest = max(claim.saves_ns.mid for claim in claims)
-        claims.sort(
-            key=lambda claim: (
-                not (claim.is_specific and claim.saves_ns.mid >= SPECIFIC_ENOUGH_RATIO * dearest),
-                -claim.saves_ns.mid,
-            )
-        )
-        left = pool_ns(facts, pool)
-        taken = 0.0
-        for claim in claims:
-            # What an earlier cure already saves, this one cannot save again.
-            own = max(0.0, min(claim.saves_ns.mid - taken, left - taken))
-            taken += own
-            shares.append((claim, own))
+    for claim in _in_order(found):
+        if claim.pool in ("start", "end"):
+            shares.append((claim, claim.saves_ns.mid))
+            continue
+        names = [name for name in _phases_of(claim.pool) if name in left]
+        available = sum(left[name] for name in names)
+        # What an earlier cure already saves, this one cannot save again.
+        own = max(0.0, min(claim.saves_ns.mid - taken.get(claim.pool, 0.0), available))
+        if claim.pool in taken and not claim.is_specific and own < LEFTOVER_RATIO * claim.saves_ns.mid:
+            own = 0.0
+        for name in names:
+            left[name] -= own * left[name] / available if available else 0.0
+        taken[claim.pool] = taken.get(claim.pool, 0.0) + own
+        shares.append((claim, own))
     return shares
 
 
-def pool_ns(facts: Facts, pool: str) -> float:
-    """Seconds there are to claim: a phase's idle time, or an edge of the run."""
-    if pool == "start":
-        return facts.start.time_ns if facts.start is not None else 0
-    if pool == "end":
-        return facts.end.time_ns if facts.end is not None else 0
+def _in_order(found: list[Found]) -> list[Found]:
+    """Dearest first, but a specific cause before the general ones of its pool that it explains."""
+    dearest: dict[str, float] = {}
+    for claim in found:
+        dearest[claim.pool] = max(dearest.get(claim.pool, 0.0), claim.saves_ns.mid)
+
+    def rank(claim: Found) -> tuple[float, bool, float]:
+        explains = claim.is_specific and claim.saves_ns.mid >= SPECIFIC_ENOUGH_RATIO * dearest[claim.pool]
+        return (-dearest[claim.pool], not explains, -claim.saves_ns.mid)
+
+    return sorted(found, key=rank)
+
+
+def _phases_of(pool: str) -> tuple[str, ...]:
+    """The phases whose seconds a pool is made of."""
+    if pool == "all":
+        return PHASES
     if pool == "compute":
-        return sum(phase.host_ns for phase in facts.phases.values()) - sum(
-            phase.bubble_ns for phase in facts.phases.values()
-        )
-    if pool in ("loss", "all"):
-        return float(facts.window_ns)
-    return facts.phase_ns(pool)
+        return ("forward", "loss", "backward", "optimizer", "other")
+    if pool == "loss":
+        return ("loss", "backward")
+    return (pool,)
+
+
+def _claimable(name: str, facts: Facts) -> int:
+    return facts.phases[name].host_ns if name in COMPUTE_PHASES else facts.phases[name].bubble_ns
 
 
 def _price(facts: Facts, found: Found, cost_ns: float) -> Priced:

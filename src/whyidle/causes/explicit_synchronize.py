@@ -9,6 +9,7 @@ ID = "explicit_synchronize"
 
 
 def judge(facts: Facts) -> Finding:
-    if facts.device_kind == "cpu" or "sync" not in facts.calls:
+    calls = facts.calls.get("sync")
+    if facts.device_kind == "cpu" or calls is None or "synchronize" not in calls.names:
         return RuledOut(ID)
     return CannotTell(ID, "device_idle")

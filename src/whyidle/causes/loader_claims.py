@@ -7,12 +7,46 @@ from whyidle.findings import Range
 
 # Waiting below this share of the window is how a healthy prefetching loader looks from the loop.
 LEAST_WAIT_SHARE = 0.03
+# Full workers show 0.9 and more; epoch starts and the last batches of an epoch take the rest.
+BUSY_RATIO = 0.6
+OPENS_PER_SAMPLE = 4.0
+SMALL_FILE_BYTES = 64 * 1024  # below it an open costs more than the read on any network file system
+OPEN_WAITING_RATIO = 0.4
+# Opening a cached local file takes about 20 µs; where opens cost less than this, they are not the cause.
+LEAST_NS_PER_OPEN = 200_000.0
 # The replay's own error on recorded runs; see docs on prediction error.
 MODEL_SPREAD = 0.15
 
 
 def waits(facts: Facts, loader: Loader) -> bool:
     return facts.share(loader.wait_ns) >= LEAST_WAIT_SHARE
+
+
+def needs_its_workers(facts: Facts, loader: Loader) -> bool:
+    """Whether the loop waits for samples to be made: in itself, or in workers that are busy."""
+    return waits(facts, loader) and (loader.num_workers == 0 or (loader.worker_busy_ratio or 0.0) >= BUSY_RATIO)
+
+
+def opens_dominate(loader: Loader) -> bool:
+    """Whether a sample opens so many small files that opening is what it waits for."""
+    opens, read_bytes, waiting = loader.opens_per_sample, loader.bytes_per_sample, waiting_ratio(loader)
+    if not opens or read_bytes is None or waiting is None or not loader.sample_p50_ns:
+        return False
+    if (loader.reopened_per_sample or 0.0) >= 0.8 * opens:
+        return False
+    return (
+        opens >= OPENS_PER_SAMPLE
+        and read_bytes / opens <= SMALL_FILE_BYTES
+        and waiting >= OPEN_WAITING_RATIO
+        and waiting * loader.sample_p50_ns / opens >= LEAST_NS_PER_OPEN
+    )
+
+
+def waiting_ratio(loader: Loader) -> float | None:
+    """Share of making a batch that its thread slept through; None where that was not measured."""
+    if loader.on_cpu_ratio is None:
+        return None
+    return max(0.0, 1 - loader.on_cpu_ratio - (loader.run_delay_ratio or 0.0))
 
 
 def first_epochs_excess_ns(loader: Loader) -> int:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from whyidle.analysis.facts import Facts
+from whyidle.analysis.facts import Facts, Loader
 from whyidle.causes.base import evidence_of, line_evidence
 from whyidle.causes.loader_claims import saved_by, waits
 from whyidle.findings import CannotTell, Evidence, Finding, Found, Remedy, RuledOut, Safety
 
 ID = "loader_without_workers"
+
+
+def _remedy(loader: Loader, workers: int) -> Remedy:
+    """Without sharding of its own an iterable dataset gives every sample once per worker."""
+    if loader.is_iterable:
+        return Remedy("shard_and_raise_workers", Safety.BY_HAND, {"num_workers": workers})
+    return Remedy("raise_loader_workers", Safety.SAFE, {"num_workers": workers})
 
 
 def judge(facts: Facts) -> Finding:
@@ -36,7 +43,5 @@ def judge(facts: Facts) -> Finding:
                 }
             ),
         ),
-        remedies=(
-            Remedy("raise_loader_workers", Safety.SAFE, {"num_workers": workers, "persistent_workers": True}),
-        ),
+        remedies=(_remedy(loader, workers),),
     )

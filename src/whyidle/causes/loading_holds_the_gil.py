@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from whyidle.analysis.facts import Facts
-from whyidle.causes.base import around, evidence_of, line_evidence
-from whyidle.findings import Finding, Found, Remedy, RuledOut, Safety
+from whyidle.causes.base import evidence_of, line_evidence
+from whyidle.findings import CannotTell, Finding, Found, Range, Remedy, RuledOut, Safety
 
 ID = "loading_holds_the_gil"
 BUSY_RATIO = 0.5  # of the samples: at least one other thread runs the user's Python
@@ -19,13 +19,16 @@ def judge(facts: Facts) -> Finding:
         return RuledOut(ID)
     if facts.main_cpu_ns is None or not 0.6 <= facts.main_cpu_ns / facts.window_ns <= CORES_WITH_THE_LOCK:
         return RuledOut(ID)
-    waiting_ns = facts.phase_ns("data")
+    if facts.main_thread_cpu_ns is None:
+        return CannotTell(ID, "thread_times")
+    # The loop's thread is off its core when it waits for the lock, or for a batch that waits for it.
+    waiting_ns = facts.window_ns - facts.main_thread_cpu_ns
     if facts.share(waiting_ns) < LEAST_SHARE:
         return RuledOut(ID)
     return Found(
         ID,
-        "data",
-        around(0.6 * waiting_ns, 0.5),
+        "all",
+        Range(0.3 * waiting_ns, 0.8 * waiting_ns, float(waiting_ns)),
         evidence=(*evidence_of({"gil_threads_count": threads.count}), *line_evidence(threads.line)),
         remedies=(Remedy("load_in_processes", Safety.BY_HAND),),
         is_specific=True,

@@ -6,13 +6,16 @@ import re
 
 from whyidle.analysis.facts import Facts, Line
 from whyidle.causes.base import evidence_of, line_evidence
-from whyidle.causes.loader_claims import waits
+from whyidle.causes.loader_claims import needs_its_workers
 from whyidle.findings import CannotTell, Finding, Found, Range, Remedy, RuledOut, Safety
 
 ID = "rows_fetched_one_by_one"
 LIBRARY_SHARE = 0.3  # of the samples taken while samples are made
 ROW_ACCESS = re.compile(r"\.iloc\b|\.loc\b|\.iterrows\(|\.itertuples\(|\.at\[|\.iat\[|to_dict\(")
-FROM_LIST = re.compile(r"(torch\.(tensor|as_tensor|FloatTensor|LongTensor)|np\.(array|asarray))\s*\(\s*[\[\w]")
+# A list of arrays, or what reads like the name of one; not np.array(Image.open(…)).
+FROM_LIST = re.compile(
+    r"torch\.(tensor|as_tensor|FloatTensor|LongTensor|DoubleTensor)\s*\(\s*(\[|list\(|\w+s\s*[,)])"
+)
 # Data already in memory cost under this a sample; then a whole batch by one index is the better way.
 IN_MEMORY_NS = 50_000.0
 IN_MEMORY_LEAST_SHARE = 0.15
@@ -20,7 +23,7 @@ IN_MEMORY_LEAST_SHARE = 0.15
 
 def judge(facts: Facts) -> Finding:
     loader = facts.loader
-    if loader is None or not waits(facts, loader):
+    if loader is None or not needs_its_workers(facts, loader):
         return RuledOut(ID)
     line = loader.line
     if line is None or loader.sample_p50_ns is None:
@@ -28,6 +31,8 @@ def judge(facts: Facts) -> Finding:
     pattern = _pattern(line)
     if pattern is not None:
         share = max(line.share_ratio, line.libraries.get("pandas", 0.0))
+        if pattern == "pandas":  # one array made up front replaces all the function does
+            share = max(share, line.function_share_ratio)
         mid = 0.9 * share * loader.steady_wait_ns
         return _found(facts, line, pattern, Range(0.5 * mid, mid, float(loader.steady_wait_ns)))
     is_in_memory = (

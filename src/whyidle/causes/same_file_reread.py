@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from whyidle.analysis.facts import Facts
 from whyidle.causes.base import evidence_of, line_evidence
-from whyidle.causes.loader_claims import waits
+from whyidle.causes.loader_claims import needs_its_workers
 from whyidle.findings import CannotTell, Evidence, Finding, Found, Range, Remedy, RuledOut, Safety
 
 ID = "same_file_reread"
@@ -15,7 +15,7 @@ OPENS_PER_SAMPLE = 0.8
 
 def judge(facts: Facts) -> Finding:
     loader = facts.loader
-    if loader is None or not waits(facts, loader):
+    if loader is None or not needs_its_workers(facts, loader):
         return RuledOut(ID)
     if loader.opens_per_sample is None:
         return CannotTell(ID, "file_counts")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from whyidle.analysis.facts import Facts, Loader
 from whyidle.causes.base import evidence_of, line_evidence
-from whyidle.causes.loader_claims import waits
+from whyidle.causes.loader_claims import needs_its_workers, opens_dominate, waiting_ratio
 from whyidle.findings import CannotTell, Finding, Found, Range, Remedy, RuledOut, Safety
 
 ID = "sample_waits_for_storage"
@@ -13,25 +13,18 @@ WAITING_RATIO = 0.5
 LEAST_BYTES_PER_SAMPLE = 4096.0
 
 
-def waiting_ratio(loader: Loader) -> float | None:
-    """Share of making a batch that its thread slept through; None where that was not measured."""
-    if loader.on_cpu_ratio is None:
-        return None
-    return max(0.0, 1 - loader.on_cpu_ratio - (loader.run_delay_ratio or 0.0))
-
-
 def reads_files(loader: Loader) -> bool:
     return (loader.opens_per_sample or 0.0) >= 0.5 or (loader.bytes_per_sample or 0.0) >= LEAST_BYTES_PER_SAMPLE
 
 
 def judge(facts: Facts) -> Finding:
     loader = facts.loader
-    if loader is None or not waits(facts, loader):
+    if loader is None or not needs_its_workers(facts, loader):
         return RuledOut(ID)
     ratio = waiting_ratio(loader)
     if ratio is None:
         return CannotTell(ID, "batch_timing")
-    if ratio < WAITING_RATIO or not reads_files(loader):
+    if ratio < WAITING_RATIO or not reads_files(loader) or opens_dominate(loader):
         return RuledOut(ID)
     mid = ratio * loader.steady_wait_ns
     return Found(
@@ -49,6 +42,9 @@ def judge(facts: Facts) -> Finding:
             ),
             *line_evidence(loader.line),
         ),
-        remedies=(Remedy("stage_to_local_disk", Safety.BY_HAND), Remedy("raise_loader_workers", Safety.SAFE)),
+        remedies=(
+            Remedy("stage_to_local_disk", Safety.BY_HAND),
+            Remedy("raise_loader_workers", Safety.SAFE, {"num_workers": loader.suggested_num_workers or 4}),
+        ),
         is_specific=True,
     )

@@ -14,8 +14,8 @@ def judge(facts: Facts) -> Finding:
     calls = facts.calls.get("sync")
     if facts.device_kind == "cpu" or calls is None:
         return RuledOut(ID)  # a read from host memory waits for nothing
-    if "idle_after_sync" in facts.missing:
-        return CannotTell(ID, facts.missing["idle_after_sync"])
+    if "device_idle" in facts.missing:  # a wait for a busy device costs nothing; only idleness after it does
+        return CannotTell(ID, facts.missing["device_idle"])
     bubble_ns = facts.phase_ns("sync")
     if bubble_ns <= 0:
         return RuledOut(ID)

@@ -12,6 +12,8 @@ ID = "slow_sample_blocks_batch"
 TAIL_FACTOR = 5.0
 # Share of the waiting that falls on batches at least twice as slow as the median.
 LATE_RATIO = 0.5
+# Of those batches, the part that one single sample took; elsewhere the whole batch was slow.
+ONE_SAMPLE_RATIO = 0.4
 
 
 def judge(facts: Facts) -> Finding:
@@ -21,6 +23,8 @@ def judge(facts: Facts) -> Finding:
     if loader.sample_max_ns is None or not loader.sample_p50_ns or loader.late_share_ratio is None:
         return CannotTell(ID, "sample_timing")
     if loader.sample_max_ns < TAIL_FACTOR * loader.sample_p50_ns or loader.late_share_ratio < LATE_RATIO:
+        return RuledOut(ID)
+    if (loader.late_sample_ratio or 0.0) < ONE_SAMPLE_RATIO:
         return RuledOut(ID)
     even = saved_by(facts, loader, "even_samples")
     unordered = saved_by(facts, loader, "out_of_order")
@@ -42,6 +46,10 @@ def judge(facts: Facts) -> Finding:
             ),
             *line_evidence(loader.line),
         ),
-        remedies=(Remedy("out_of_order", Safety.OPT_IN, {"in_order": False}),),
+        remedies=(
+            (Remedy("out_of_order", Safety.OPT_IN, {"in_order": False}),)
+            if saves is unordered
+            else (Remedy("even_out_samples", Safety.BY_HAND),)
+        ),
         is_specific=True,
     )

@@ -22,7 +22,7 @@ def judge(facts: Facts) -> Finding:
     excess_ns = max(0.0, trend.mean_ns - trend.first_ns) * facts.steps_count
     return Found(
         ID,
-        "all",
+        trend.growing_phase if trend.growing_phase in ("data", "logging", "metrics", "checkpoint") else "all",
         Range(0.6 * excess_ns, excess_ns, min(float(facts.window_ns), 1.2 * excess_ns)),
         evidence=(
             *evidence_of(

@@ -17,6 +17,7 @@ from whyidle.probes.api import default_folder
 if TYPE_CHECKING:
     from whyidle.probes.host import HostSampler
     from whyidle.probes.launcher import Outcome
+    from whyidle.probes.nvml import NvmlSampler
 
 ENTER_FOLDER = str(Path(__file__).resolve().parent.parent / "probes" / "enter")
 HOST_LINES_LIMIT = 20_000  # then every other line is dropped and ticks count half as often
@@ -30,6 +31,7 @@ class RunFolder:
         self._info: dict[str, Any] = {"command": list(command), "cwd": os.getcwd()}
         self._host: TextIO | None = None
         self._sampler: HostSampler | None = None
+        self._gpus: NvmlSampler | None = None
         self._ticks = 0
         self._stride = 1
         self._lines = 0
@@ -81,9 +83,16 @@ class RunFolder:
             return
         if self._sampler is None:
             from whyidle.probes.host import HostSampler
+            from whyidle.probes.nvml import NvmlSampler
 
             self._sampler = HostSampler(pid)
-        self._host.write(json.dumps(asdict(self._sampler.sample())) + "\n")
+            self._gpus, reason = NvmlSampler.open(os.environ)
+            self._info["nvml_missing"] = reason
+            self._info["visible_devices_count"] = len(self._gpus.gpus) if self._gpus is not None else None
+        line = asdict(self._sampler.sample())
+        if self._gpus is not None:
+            line["gpus"] = [asdict(gpu) for gpu in self._gpus.sample()]
+        self._host.write(json.dumps(line) + "\n")
         self._host.flush()
         self._lines += 1
         if self._lines % (HOST_LINES_LIMIT // 4) == 0:

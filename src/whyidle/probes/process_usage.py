@@ -18,22 +18,23 @@ def read(probe_ns: int) -> tuple[int, ...]:
         _resident_bytes(),
         usage.ru_nvcsw,
         usage.ru_nivcsw,
-        run_delay_ns(f"/proc/self/task/{os.getpid()}/schedstat"),
+        *main_thread_ns(),
         usage.ru_majflt,
         probe_ns,
     )
 
 
-def run_delay_ns(path: str = "/proc/thread-self/schedstat") -> int:
-    """Nanoseconds a thread was ready to run and had no core; -1 where the kernel does not say."""
+def main_thread_ns() -> tuple[int, int]:
+    """On-CPU time of the main thread, and the time it was ready to run and had no core; -1 unknown."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(f"/proc/self/task/{os.getpid()}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return int(os.read(fd, 64).split()[1])
+            on_cpu, delay = os.read(fd, 64).split()[:2]
+            return int(on_cpu), int(delay)
         finally:
             os.close(fd)
-    except (OSError, ValueError, IndexError):
-        return -1
+    except (OSError, ValueError):
+        return -1, -1
 
 
 def _resident_bytes() -> int:

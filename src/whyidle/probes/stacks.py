@@ -102,7 +102,7 @@ class StackSampler:
                 if not users:
                     instruction = frame.f_lasti
                 if len(users) < FRAMES_KEPT:
-                    users.append((filename, frame.f_lineno, code.co_name))
+                    users.append((filename, frame.f_lineno or code.co_firstlineno, code.co_name))
             elif package != "whyidle":
                 if not leaf_function and not users:
                     leaf_function = code.co_name

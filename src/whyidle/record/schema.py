@@ -55,6 +55,7 @@ TABLES: dict[int, tuple[str, ...]] = {
         "rss_bytes",
         "voluntary_switches",
         "involuntary_switches",
+        "main_cpu_ns",  # of the main thread alone
         "main_run_delay_ns",
         "major_faults",
         "probe_ns",  # what whyidle's own thread has used so far

@@ -10,20 +10,28 @@ from typing import Any
 
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch import flags
+from whyidle.probes.torch.modules import Call
 from whyidle.probes.wrapping import is_compiling, replace, without_own_frame
 from whyidle.record.schema import KIND
 
 BACKWARD = KIND["backward"]
+GRAPHS_COUNTED_AT = frozenset((4, 40, 400))  # which backward passes have their graph counted
+NODES_LIMIT = 20_000  # about 20 ms
 
 
 def attach(recorder: Recorder, module: ModuleType) -> None:
     append = recorder.spans.append
     read_flags: list[Any] = []
+    calls = [0]
 
     def wrap(original: Any) -> Any:
         def backward(*args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return original(*args, **kwargs)
+            calls[0] += 1
+            if calls[0] in GRAPHS_COUNTED_AT:
+                note_graph(recorder, args)
+            Call.wants_output = calls[0] + 1 in GRAPHS_COUNTED_AT
             if not read_flags:
                 read_flags.append(flags.reader(sys.modules["torch"]))
             on = read_flags[0]()
@@ -46,3 +54,32 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
 
     replace(module, "backward", wrap)
     replace(module, "grad", wrap)
+
+
+def note_graph(recorder: Recorder, args: Any) -> None:
+    """How many nodes the backward pass will visit, and how many of them lie past the model's output."""
+    try:
+        output = Call.output() if Call.output is not None else None
+        Call.output = None
+        tensors = args[0] if args else None
+        root = tensors[0] if isinstance(tensors, (tuple, list)) else tensors
+        nodes = _count_nodes(root.grad_fn) if root is not None else None
+        if nodes is None:
+            return
+        model = _count_nodes(output.grad_fn) if output is not None and output.grad_fn is not None else None
+        recorder.note("graph", nodes=nodes, loss_nodes=nodes - model if model is not None else None)
+    except Exception as error:
+        recorder.note("problem", id="probe_failed", detail=f"graph: {error!r}")
+
+
+def _count_nodes(root: Any) -> int | None:
+    if root is None:
+        return None
+    seen = {root}
+    waiting = [root]
+    while waiting and len(seen) < NODES_LIMIT:
+        for node, _ in waiting.pop().next_functions:
+            if node is not None and node not in seen:
+                seen.add(node)
+                waiting.append(node)
+    return len(seen)

@@ -81,6 +81,7 @@ def loader_settings(loader: Any) -> dict[str, Any]:
     settings["batch_size"] = _plain(batch_size or getattr(sampler, "batch_size", None))
     settings["dataset"] = type(getattr(loader, "dataset", None)).__name__
     settings["is_iterable"] = getattr(loader, "_dataset_kind", 0) == 1
+    settings["collate"] = getattr(getattr(loader, "collate_fn", None), "__name__", None)
     settings["sampler"] = type(getattr(loader, "sampler", None)).__name__
     context = getattr(loader, "multiprocessing_context", None)
     settings["start_method"] = (

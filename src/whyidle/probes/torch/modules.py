@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from _thread import get_ident
 from time import perf_counter_ns
 from types import ModuleType
@@ -21,6 +22,8 @@ class Call:
     """The outermost call now running: read by other probes to know that a model is at work."""
 
     is_open = False
+    wants_output = False  # the next outermost forward leaves a weak reference to what it returned
+    output: Any = None
 
 
 def attach(recorder: Recorder, module: ModuleType) -> None:
@@ -52,7 +55,10 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
             Call.is_open = True
             t0_ns = perf_counter_ns()
             try:
-                return original(self, *args, **kwargs)
+                result = original(self, *args, **kwargs)
+                if Call.wants_output and kind == FORWARD:
+                    Call.output = _weak(result)
+                return result
             except BaseException as error:
                 without_own_frame(error)
                 raise
@@ -72,3 +78,10 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
 
     recorder.after_fork.append(forget)
     replace(module.Module, "__call__", wrap)
+
+
+def _weak(result: Any) -> Any:
+    """A weak reference to the first tensor of a module's output; None where there is none."""
+    if isinstance(result, (tuple, list)) and result:
+        result = result[0]
+    return weakref.ref(result) if hasattr(result, "grad_fn") else None

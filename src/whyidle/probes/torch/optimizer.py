@@ -27,7 +27,9 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
         number = numbers.get(key)
         if number is None:
             number = numbers[key] = len(numbers)
-            recorder.note("optimizer", id=number, **{"class": type(optimizer).__name__})
+            recorder.note(
+                "optimizer", id=number, device=_device_of(optimizer), **{"class": type(optimizer).__name__}
+            )
             recorder.start()
             if not read_flags:
                 read_flags.append(flags.reader(sys.modules["torch"]))
@@ -58,3 +60,10 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
     module.register_optimizer_step_pre_hook(before)
     module.register_optimizer_step_post_hook(after)
     replace_timed(recorder, module.Optimizer, "zero_grad", "zero_grad")
+
+
+def _device_of(optimizer: Any) -> str | None:
+    try:
+        return str(optimizer.param_groups[0]["params"][0].device.type)
+    except Exception:
+        return None
