@@ -13,7 +13,7 @@ def waves(count):
 
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--steps", type=int, default=450)
+parser.add_argument("--steps", type=int, default=900)
 
 if __name__ == "__main__":
     args = parser.parse_args()
@@ -28,7 +28,7 @@ if __name__ == "__main__":
     bar = trange(args.steps, desc="denoise")
     t0 = time.perf_counter()
     for step in bar:
-        target = clean[torch.randint(0, 2000, (24,))]
+        target = clean[torch.randint(0, 2000, (48,))]
         loss = nn.functional.mse_loss(model(target + 0.3 * torch.randn_like(target)), target)
         optimizer.zero_grad()
         loss.backward()

@@ -48,13 +48,13 @@ def write_clouds(folder, count):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=260)
+    parser.add_argument("--steps", type=int, default=140)
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         write_clouds(folder, 400)
-        loader = DataLoader(Clouds(folder, 400), batch_size=16, shuffle=True, num_workers=2, persistent_workers=True)
+        loader = DataLoader(Clouds(folder, 400), batch_size=32, shuffle=True, num_workers=2, persistent_workers=True)
         net = PointNet()
         optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
         step, start = 0, time.perf_counter()

@@ -38,7 +38,7 @@ class Demand(nn.Module):
 
 
 def train(steps):
-    loader = DataLoader(DemandStream(), batch_size=32, num_workers=2, prefetch_factor=4)
+    loader = DataLoader(DemandStream(), batch_size=80, num_workers=2, prefetch_factor=4)
     model = Demand()
     optimizer = torch.optim.RMSprop(model.parameters(), lr=3e-4)
     start = time.perf_counter()
@@ -52,7 +52,7 @@ def train(steps):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=140)
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)

@@ -52,7 +52,7 @@ if __name__ == "__main__":
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    loader = DataLoader(Coins(1440), batch_size=16, shuffle=True, num_workers=2, persistent_workers=True)
+    loader = DataLoader(Coins(1440), batch_size=32, shuffle=True, num_workers=2, persistent_workers=True)
     model = Counter()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     steps, t0 = 0, time.perf_counter()

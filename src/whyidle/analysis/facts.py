@@ -159,6 +159,7 @@ class Facts:
     replayed_batches: int = 0
     replay_ns: int = 0
     replay_line: Line | None = None
+    loss_calls: int | None = None  # Python and C calls between forward and backward, on one step
     loss_graph_nodes: int | None = None
     graph_nodes: int | None = None
     main_cpu_ns: int | None = None  # all threads of the training process

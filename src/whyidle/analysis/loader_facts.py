@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -118,9 +119,12 @@ def _waits(trainer: ProcessRecord, nexts: Sequence[Next], settings: Mapping[str,
             first[call.t0_ns] = call
         else:
             steady.append(call)
-    making = {b: t1 - t0 for kind, _, t0, t1, _, b in trainer.rows(schema.SPAN) if kind == schema.KIND["iter"]}
+    making = {
+        b: t1 - t0 for kind, _, t0, t1, _, b in trainer.rows(schema.SPAN) if kind == schema.KIND["iter"]
+    }
     starts = tuple(
-        call.duration_ns + making.get(call.iterator, 0) for call in sorted(first.values(), key=lambda c: c.t0_ns)
+        call.duration_ns + making.get(call.iterator, 0)
+        for call in sorted(first.values(), key=lambda c: c.t0_ns)
     )
     durations = [call.duration_ns for call in steady]
     ready = [call.ready for call in steady if call.ready >= 0]
@@ -201,7 +205,7 @@ def _service(
         service_ns=fmean(durations),
         service_p50_ns=p50_ns,
         service_p95_ns=percentile(durations, 0.95),
-        on_cpu_ratio=sum(fetch.cpu_ns for fetch in fetches) / total_ns if total_ns else None,
+        on_cpu_ratio=min(1.0, sum(fetch.cpu_ns for fetch in fetches) / total_ns) if total_ns else None,
         run_delay_ratio=sum(f.run_delay_ns for f in known_delay) / delayed_ns if delayed_ns else None,
         own_ns=percentile([fetch.cpu_ns for fetch in fetches], 0.1),
         samples_per_batch=samples / len(fetches),
@@ -241,7 +245,8 @@ def _late_share(loader: Loader, fetches: Sequence[Fetch], nexts: Sequence[Next])
         if call.has_ended or call.duration_ns < limit_ns * 0.05:
             continue
         late_ns += sum(
-            max(0, min(call.t1_ns, end) - max(call.t0_ns, start)) for start, end in slow_starts
+            max(0, min(call.t1_ns, end) - max(call.t0_ns, start))
+            for start, end in slow_starts
             if start < call.t1_ns and end > call.t0_ns
         )
     return min(1.0, late_ns / loader.steady_wait_ns)
@@ -265,7 +270,9 @@ def _reopened(loader: Loader, processes: Sequence[ProcessRecord], fetches: Seque
     if not opens or not batches or not loader.samples_per_batch:
         return loader
     path, count = opens.most_common(1)[0]
-    return replace(loader, reopened_path=path, reopened_per_sample=count / (batches * loader.samples_per_batch))
+    return replace(
+        loader, reopened_path=path, reopened_per_sample=count / (batches * loader.samples_per_batch)
+    )
 
 
 def _predict(
@@ -334,5 +341,5 @@ def _computes(nexts: Sequence[Next]) -> list[float]:
     computes = []
     for calls in by_iterator.values():
         calls.sort(key=lambda call: call.t0_ns)
-        computes += [float(after.t0_ns - before.t1_ns) for before, after in zip(calls, calls[1:], strict=False)]
+        computes += [float(after.t0_ns - before.t1_ns) for before, after in pairwise(calls)]
     return computes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 
 from whyidle.analysis.intervals import Interval, union
@@ -122,7 +123,7 @@ def _stretches(spans: list[Span], ended_nexts: frozenset[int]) -> list[_Stretch]
             current.steps += 1
             current = _Stretch(span.t1_ns, None, end_ns=span.t1_ns)
             stretches.append(current)
-    for before, after in zip(stretches, stretches[1:], strict=False):
+    for before, after in pairwise(stretches):
         before.end_ns = after.start_ns
     return stretches
 
@@ -181,7 +182,10 @@ def _validation(
     found += [
         (stretch.start_ns, stretch.end_ns)
         for stretch in stretches
-        if stretch.has_ended and stretch.iterator in iterators and not stretch.forwards and not stretch.backwards
+        if stretch.has_ended
+        and stretch.iterator in iterators
+        and not stretch.forwards
+        and not stretch.backwards
     ]
     regions = union(found)
     steps = sum(stretch.steps for stretch in stretches)

@@ -122,7 +122,9 @@ def _predicted_step(facts: Facts, found: Found, cost_ns: float) -> Range | None:
         return None
     saves = found.saves_ns
     scale = cost_ns / saves.mid if saves.mid else 0.0
-    return Range(*(
-        max(0.0, facts.window_ns - value * scale) / facts.steps_count
-        for value in (saves.high, saves.mid, saves.low)
-    ))
+    return Range(
+        *(
+            max(0.0, facts.window_ns - value * scale) / facts.steps_count
+            for value in (saves.high, saves.mid, saves.low)
+        )
+    )

@@ -15,7 +15,9 @@ def judge(facts: Facts) -> Finding:
     if facts.visible_devices_count == 0 or facts.device_kind != "cpu":
         return RuledOut(ID)
     compute_ns = sum(
-        facts.phases[name].host_ns for name in ("forward", "loss", "backward", "optimizer") if name in facts.phases
+        facts.phases[name].host_ns
+        for name in ("forward", "loss", "backward", "optimizer")
+        if name in facts.phases
     )
     return Found(
         ID,

@@ -24,7 +24,9 @@ def waits(facts: Facts, loader: Loader) -> bool:
 
 def needs_its_workers(facts: Facts, loader: Loader) -> bool:
     """Whether the loop waits for samples to be made: in itself, or in workers that are busy."""
-    return waits(facts, loader) and (loader.num_workers == 0 or (loader.worker_busy_ratio or 0.0) >= BUSY_RATIO)
+    return waits(facts, loader) and (
+        loader.num_workers == 0 or (loader.worker_busy_ratio or 0.0) >= BUSY_RATIO
+    )
 
 
 def opens_dominate(loader: Loader) -> bool:
@@ -70,7 +72,10 @@ def saved_by(facts: Facts, loader: Loader, change: str) -> Range | None:
     left_ns = max(0.0, changed - free)
     saved_ratio = 1 - left_ns / max(modelled_ns, measured_ns)
     mid = max(0.0, saved_ratio) * loader.steady_wait_ns
-    low = max(0.0, 1 - (left_ns + MODEL_SPREAD * changed) / max(modelled_ns, measured_ns)) * loader.steady_wait_ns
+    low = (
+        max(0.0, 1 - (left_ns + MODEL_SPREAD * changed) / max(modelled_ns, measured_ns))
+        * loader.steady_wait_ns
+    )
     high = max(mid, max(0.0, 1 - 0.7 * left_ns / max(modelled_ns, measured_ns)) * loader.steady_wait_ns)
     return Range(min(low, mid), mid, high)
 

@@ -28,5 +28,8 @@ def judge(facts: Facts) -> Finding:
             ),
             *line_evidence(line),
         ),
-        remedies=(Remedy("compute_metrics_every_n", Safety.BY_HAND), Remedy("compute_metrics_on_device", Safety.BY_HAND)),
+        remedies=(
+            Remedy("compute_metrics_every_n", Safety.BY_HAND),
+            Remedy("compute_metrics_on_device", Safety.BY_HAND),
+        ),
     )

@@ -14,7 +14,9 @@ LEAST_BYTES_PER_SAMPLE = 4096.0
 
 
 def reads_files(loader: Loader) -> bool:
-    return (loader.opens_per_sample or 0.0) >= 0.5 or (loader.bytes_per_sample or 0.0) >= LEAST_BYTES_PER_SAMPLE
+    return (loader.opens_per_sample or 0.0) >= 0.5 or (
+        loader.bytes_per_sample or 0.0
+    ) >= LEAST_BYTES_PER_SAMPLE
 
 
 def judge(facts: Facts) -> Finding:

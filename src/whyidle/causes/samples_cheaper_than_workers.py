@@ -10,6 +10,8 @@ from whyidle.findings import CannotTell, Finding, Found, Remedy, RuledOut, Safet
 ID = "samples_cheaper_than_workers"
 # Making the batch in the loop must save at least this part of the wait to be worth the change.
 WORTH_RATIO = 0.35
+# Workers beside a step that uses all cores make it wait a few per cent whatever they do.
+LEAST_SAVED_SHARE = 0.08
 IDLE_WORKERS_RATIO = 0.6
 # Of the loop's steady wait: a loop that unpickles is on a core, one that waits for a worker sleeps.
 UNPICKLING_RATIO = 0.25
@@ -25,7 +27,7 @@ def judge(facts: Facts) -> Finding:
     if own_ns is None:
         return CannotTell(ID, "batch_timing")
     saved_ns = loader.steady_wait_ns - own_ns * loader.batches_count
-    if saved_ns < WORTH_RATIO * loader.steady_wait_ns:
+    if saved_ns < WORTH_RATIO * loader.steady_wait_ns or facts.share(saved_ns) < LEAST_SAVED_SHARE:
         return RuledOut(ID)
     starting_ns = loader.wait_ns - loader.steady_wait_ns
     if saved_ns > 0.5 * starting_ns:  # else starting them is the state to name
@@ -58,9 +60,8 @@ def _own_ns(loader: Loader) -> float | None:
         return None
     plain_ns = loader.service_ns * (1 - (loader.run_delay_ratio or 0.0))
     is_handing_over = (
-        (loader.worker_busy_ratio or 1.0) < IDLE_WORKERS_RATIO
-        and loader.next_cpu_ns >= UNPICKLING_RATIO * loader.steady_wait_ns
-    )
+        loader.worker_busy_ratio or 1.0
+    ) < IDLE_WORKERS_RATIO and loader.next_cpu_ns >= UNPICKLING_RATIO * loader.steady_wait_ns
     if not is_handing_over or loader.own_ns is None:
         return plain_ns
     collate_ratio = loader.collate_ratio or 0.0 if loader.collate == "default_collate" else 0.0

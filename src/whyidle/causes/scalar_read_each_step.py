@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from whyidle.analysis.facts import Facts
-from whyidle.causes.call_claims import calls_evidence
 from whyidle.causes.base import evidence_of
+from whyidle.causes.call_claims import calls_evidence
 from whyidle.findings import CannotTell, Finding, Found, Range, Remedy, RuledOut, Safety
 
 ID = "scalar_read_each_step"

@@ -23,7 +23,9 @@ def judge(facts: Facts) -> Finding:
         return CannotTell(ID, "run_delay")
     if not waits(facts, loader) or loader.run_delay_ratio < RUN_DELAY_RATIO:
         return RuledOut(ID)
-    if (loader.on_cpu_ratio or 0.0) + loader.run_delay_ratio < 0.7:  # they mostly wait for data, not for cores
+    if (
+        loader.on_cpu_ratio or 0.0
+    ) + loader.run_delay_ratio < 0.7:  # they mostly wait for data, not for cores
         return RuledOut(ID)
     mid = SAVED_RATIO * loader.steady_wait_ns
     workers = max(1, int(facts.cores_count))

@@ -30,7 +30,9 @@ def judge(facts: Facts) -> Finding:
     train_size = facts.loader.batch_size if facts.loader is not None else None
     rate, training_rate = validation.samples_per_s, validation.training_samples_per_s
     has_small_batches = (
-        validation.batch_size is not None and train_size is not None and validation.batch_size * 2 <= train_size
+        validation.batch_size is not None
+        and train_size is not None
+        and validation.batch_size * 2 <= train_size
     )
     is_slow = rate is not None and training_rate is not None and rate < training_rate
     if not (has_small_batches or is_slow or share >= LARGE_SHARE):
@@ -53,5 +55,8 @@ def judge(facts: Facts) -> Finding:
             ),
             *line_evidence(validation.line),
         ),
-        remedies=(Remedy("enlarge_validation_batches", Safety.BY_HAND), Remedy("validate_less_often", Safety.BY_HAND)),
+        remedies=(
+            Remedy("enlarge_validation_batches", Safety.BY_HAND),
+            Remedy("validate_less_often", Safety.BY_HAND),
+        ),
     )

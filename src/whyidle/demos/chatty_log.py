@@ -33,9 +33,9 @@ def describe(model, step, loss):
 class Tagger(nn.Module):
     def __init__(self, words=2000, tags=12):
         super().__init__()
-        self.embed = nn.Embedding(words, 64)
-        self.encoder = nn.GRU(64, 64, num_layers=2, batch_first=True, bidirectional=True)
-        self.out = nn.Linear(128, tags)
+        self.embed = nn.Embedding(words, 32)
+        self.encoder = nn.GRU(32, 32, num_layers=2, batch_first=True, bidirectional=True)
+        self.out = nn.Linear(64, tags)
 
     def forward(self, sentences):
         states, _ = self.encoder(self.embed(sentences))

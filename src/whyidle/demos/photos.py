@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def make_photos(folder, count=640, size=192):
+def make_photos(folder, count=640, size=144):
     """Patterns of four grains, as a camera would leave them on the disk."""
     rng = np.random.default_rng(0)
     for i in range(count):
@@ -49,10 +49,10 @@ class Photos(Dataset):
 
 def make_model():
     return nn.Sequential(
-        nn.Conv2d(3, 24, 3, stride=2, padding=1), nn.BatchNorm2d(24), nn.ReLU(),
-        nn.Conv2d(24, 48, 3, stride=2, padding=1), nn.BatchNorm2d(48), nn.ReLU(),
-        nn.Conv2d(48, 96, 3, stride=2, padding=1), nn.BatchNorm2d(96), nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(96, 4),
+        nn.Conv2d(3, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
+        nn.Conv2d(32, 64, 3, stride=2, padding=1), nn.BatchNorm2d(64), nn.ReLU(),
+        nn.Conv2d(64, 128, 3, stride=2, padding=1), nn.BatchNorm2d(128), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 4),
     )
 
 
@@ -75,7 +75,7 @@ def train(folder, epochs, num_workers):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--cured", action="store_true")
     args = parser.parse_args()
     torch.manual_seed(0)

@@ -38,7 +38,7 @@ TABLES: dict[int, tuple[str, ...]] = {
         "thread",
         "t0_ns",
         "t1_ns",
-        "cpu_ns",  # on-CPU time of the thread
+        "cpu_ns",  # on-CPU time of the process: a sample may compute on several threads
         "run_delay_ns",  # time it was ready to run and had no core; -1 unknown
         "samples",
         "collate_ns",

@@ -13,7 +13,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="RUN", nargs="?", help="a run's folder; by default the newest")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON; - for standard output")
     parser.add_argument("--lang", choices=("en", "zh"), help="language; by default the locale's")
-    parser.add_argument("--fail-on", metavar="SHARE", type=float, help="exit with 3 when the idle share is above")
+    parser.add_argument(
+        "--fail-on", metavar="SHARE", type=float, help="exit with 3 when the idle share is above"
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:

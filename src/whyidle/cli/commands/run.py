@@ -11,11 +11,19 @@ SUMMARY = "run a training job, unchanged, and say why its GPU idles"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON")
-    parser.add_argument("--out", metavar="FOLDER", help="where the record goes; by default whyidle-runs/<time>-<name>")
-    parser.add_argument("--lang", choices=("en", "zh"), help="language of the report; by default the locale's")
+    parser.add_argument(
+        "--out", metavar="FOLDER", help="where the record goes; by default whyidle-runs/<time>-<name>"
+    )
+    parser.add_argument(
+        "--lang", choices=("en", "zh"), help="language of the report; by default the locale's"
+    )
     parser.add_argument("--quiet", action="store_true", help="no report on the terminal")
-    parser.add_argument("--fail-on", metavar="SHARE", type=float, help="exit with 3 when the idle share is above")
-    parser.add_argument("command", metavar="-- CMD …", nargs=argparse.REMAINDER, help="the job, as you always start it")
+    parser.add_argument(
+        "--fail-on", metavar="SHARE", type=float, help="exit with 3 when the idle share is above"
+    )
+    parser.add_argument(
+        "command", metavar="-- CMD …", nargs=argparse.REMAINDER, help="the job, as you always start it"
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -72,4 +80,3 @@ def _is_above(report: dict[str, Any] | None, limit: float | None) -> bool:
     from whyidle.cli.commands.report import is_above
 
     return is_above(report, limit)
-

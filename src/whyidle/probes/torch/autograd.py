@@ -28,9 +28,10 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
         def backward(*args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return original(*args, **kwargs)
+            counted = Call.counter.stop() if Call.counter.is_counting else None
             calls[0] += 1
             if calls[0] in GRAPHS_COUNTED_AT:
-                note_graph(recorder, args)
+                note_graph(recorder, args, counted)
             Call.wants_output = calls[0] + 1 in GRAPHS_COUNTED_AT
             if not read_flags:
                 read_flags.append(flags.reader(sys.modules["torch"]))
@@ -56,18 +57,18 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
     replace(module, "grad", wrap)
 
 
-def note_graph(recorder: Recorder, args: Any) -> None:
-    """How many nodes the backward pass will visit, and how many of them lie past the model's output."""
+def note_graph(recorder: Recorder, args: Any, loss_calls: int | None) -> None:
+    """How many nodes the backward pass will visit, how many of them lie past the model's output, and
+    how many calls made the loss."""
     try:
         output = Call.output() if Call.output is not None else None
         Call.output = None
         tensors = args[0] if args else None
         root = tensors[0] if isinstance(tensors, (tuple, list)) else tensors
-        nodes = _count_nodes(root.grad_fn) if root is not None else None
-        if nodes is None:
-            return
-        model = _count_nodes(output.grad_fn) if output is not None and output.grad_fn is not None else None
-        recorder.note("graph", nodes=nodes, loss_nodes=nodes - model if model is not None else None)
+        nodes = _count_nodes(getattr(root, "grad_fn", None))
+        model = _count_nodes(getattr(output, "grad_fn", None))
+        past = nodes - model if nodes is not None and model is not None else None
+        recorder.note("graph", nodes=nodes, loss_nodes=past, loss_calls=loss_calls)
     except Exception as error:
         recorder.note("problem", id="probe_failed", detail=f"graph: {error!r}")
 

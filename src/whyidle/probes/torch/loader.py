@@ -8,7 +8,7 @@ import os
 import sys
 import weakref
 from _thread import get_ident
-from time import perf_counter_ns, thread_time_ns
+from time import perf_counter_ns, process_time_ns, thread_time_ns
 from types import ModuleType
 from typing import Any
 
@@ -166,14 +166,14 @@ def _timed_fetch(recorder: Recorder, original: Any, counter: OpenCounter) -> Any
             meter = self._whyidle_meter = FetchMeter(self)
         meter.begin()
         counter.begin()
-        t0_ns, cpu0_ns = perf_counter_ns(), thread_time_ns()
+        t0_ns, cpu0_ns = perf_counter_ns(), process_time_ns()
         try:
             return original(self, possibly_batched_index)
         except BaseException as error:
             without_own_frame(error)
             raise
         finally:
-            t1_ns, cpu_ns = perf_counter_ns(), thread_time_ns() - cpu0_ns
+            t1_ns, cpu_ns = perf_counter_ns(), process_time_ns() - cpu0_ns
             opens = counter.stop()
             append((get_ident(), t0_ns, t1_ns, cpu_ns, *meter.end(t1_ns - t0_ns, opens)))
 

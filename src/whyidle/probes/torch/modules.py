@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from whyidle.probes.recorder import Recorder
+from whyidle.probes.torch.call_counter import CallCounter
 from whyidle.probes.wrapping import is_compiling, replace, without_own_frame
 from whyidle.record import schema
 from whyidle.record.schema import KIND
@@ -24,6 +25,7 @@ class Call:
     is_open = False
     wants_output = False  # the next outermost forward leaves a weak reference to what it returned
     output: Any = None
+    counter = CallCounter()  # of calls between that forward and its backward
 
 
 def attach(recorder: Recorder, module: ModuleType) -> None:
@@ -39,9 +41,7 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
         kind = FORWARD
         if class_.__module__.split(".")[0] in METRIC_PACKAGES:
             kind = METRICS
-        elif losses is not None and issubclass(class_, losses._Loss):
-            kind = LOSS
-        elif "loss" in class_.__name__.lower() or "criterion" in class_.__name__.lower():
+        elif (losses is not None and issubclass(class_, losses._Loss)) or "loss" in class_.__name__.lower() or "criterion" in class_.__name__.lower():
             kind = LOSS
         known = kinds[class_] = (kind, recorder.name(class_.__name__))
         return known
@@ -53,6 +53,8 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
             class_ = type(self)
             kind, name = kinds.get(class_) or kind_of(class_)
             Call.is_open = True
+            if Call.counter.is_counting:
+                Call.counter.stop()
             t0_ns = perf_counter_ns()
             try:
                 result = original(self, *args, **kwargs)
@@ -69,6 +71,8 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
                 if grad_enabled[0]():
                     bits |= schema.FORWARD_GRAD
                 append((kind, recorder.training_thread, t0_ns, t1_ns, name, bits))
+                if Call.wants_output and kind == FORWARD:
+                    Call.counter.start()
 
         __call__.whyidle_original = original  # type: ignore[attr-defined]
         return __call__

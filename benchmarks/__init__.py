@@ -1,0 +1,1 @@
+"""What whyidle costs, measured: `python -m benchmarks.overhead`, `python -m benchmarks.startup`."""
