@@ -13,7 +13,7 @@ from whyidle.analysis.facts import Edge, Facts, Line, Loader, Phase, Threads
 from whyidle.analysis.intervals import Lookup, clip, total
 from whyidle.analysis.lines import Lines
 from whyidle.analysis.loader_facts import loader_facts, percentile
-from whyidle.analysis.stacks import Sample, is_waiting, samples_of, sources_of
+from whyidle.analysis.stacks import Frame, Sample, is_waiting, samples_of, sources_of
 from whyidle.analysis.step_phases import COMPUTE_PHASES, PHASES, PhaseSplit
 from whyidle.analysis.trainer import (
     Trainer,
