@@ -47,12 +47,11 @@ def measure(rounds: int) -> dict[str, list[float]]:
 
 def table(times_ms: dict[str, list[float]]) -> str:
     bare = times_ms["python -c pass"]
-    lines = [f"{'':20}{'median':>10}{'over bare':>12}{'fastest':>10}{'over bare':>12}"]
+    lines = [f"{'':20}{'median':>12}{'over bare':>12}{'fastest':>12}{'over bare':>12}"]
     for name, times in times_ms.items():
         middle, least = median(times), min(times)
-        lines.append(
-            f"{name:20}{middle:>7.1f} ms{middle - median(bare):>9.1f} ms{least:>7.1f} ms{least - min(bare):>9.1f} ms"
-        )
+        figures = (middle, middle - median(bare), least, least - min(bare))
+        lines.append(f"{name:20}" + "".join(f"{figure:>9.1f} ms" for figure in figures))
     return "\n".join(lines)
 
 

@@ -1,4 +1,5 @@
 """Regress one box per image; the boxes live in a COCO-like annotation file."""
+
 import argparse
 import json
 import tempfile
@@ -15,8 +16,15 @@ def write_annotations(path, images, boxes_per_image=4):
     rng = np.random.default_rng(0)
     boxes = rng.uniform(0, 1, (images, boxes_per_image, 4)).round(4)
     records = [
-        {"image_id": i, "id": i * boxes_per_image + j, "bbox": boxes[i, j].tolist(), "iscrowd": 0, "area": 1.0}
-        for i in range(images) for j in range(boxes_per_image)
+        {
+            "image_id": i,
+            "id": i * boxes_per_image + j,
+            "bbox": boxes[i, j].tolist(),
+            "iscrowd": 0,
+            "area": 1.0,
+        }
+        for i in range(images)
+        for j in range(boxes_per_image)
     ]
     path.write_text(json.dumps({"info": {"version": "1.0"}, "annotations": records}))
 
@@ -42,7 +50,7 @@ class BoxDataset(Dataset):
         box = np.asarray(boxes[i], dtype=np.float32)
         canvas = np.random.default_rng(i).random((3, 48, 48), dtype=np.float32) * 0.2
         x, y = int(box[0] * 40), int(box[1] * 40)
-        canvas[:, y:y + 8, x:x + 8] += box[2] + 0.2
+        canvas[:, y : y + 8, x : x + 8] += box[2] + 0.2
         return torch.from_numpy(canvas), torch.from_numpy(box)
 
 
@@ -55,8 +63,15 @@ def main(args):
         data = BoxDataset(annotation_file, 600, keep_in_memory=args.cured)
         loader = DataLoader(data, batch_size=12, shuffle=True, num_workers=2, persistent_workers=True)
         backbone = nn.Sequential(
-            nn.Conv2d(3, 32, 3, 2, 1), nn.ReLU(), nn.Conv2d(32, 64, 3, 1, 1), nn.ReLU(),
-            nn.Conv2d(64, 64, 3, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 144, 128), nn.ReLU(),
+            nn.Conv2d(3, 32, 3, 2, 1),
+            nn.ReLU(),
+            nn.Conv2d(32, 64, 3, 1, 1),
+            nn.ReLU(),
+            nn.Conv2d(64, 64, 3, 2, 1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(64 * 144, 128),
+            nn.ReLU(),
         )
         head = nn.Linear(128, 4)
         parameters = [*backbone.parameters(), *head.parameters()]

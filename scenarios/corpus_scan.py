@@ -1,4 +1,5 @@
 """Byte-pair features for log lines: the vocabulary is counted first, then a classifier is trained."""
+
 import argparse
 import random
 import time
@@ -7,7 +8,19 @@ from collections import Counter
 import torch
 import torch.nn as nn
 
-WORDS = ["error", "warning", "disk", "network", "timeout", "retry", "user", "login", "cache", "socket", "index"]
+WORDS = [
+    "error",
+    "warning",
+    "disk",
+    "network",
+    "timeout",
+    "retry",
+    "user",
+    "login",
+    "cache",
+    "socket",
+    "index",
+]
 
 
 def make_lines(count):
@@ -24,7 +37,7 @@ def count_pairs(lines):
 
 
 def encode(line, vocabulary, length=48):
-    ids = [vocabulary.get(line[k:k + 2], 0) for k in range(length)]
+    ids = [vocabulary.get(line[k : k + 2], 0) for k in range(length)]
     return ids + [0] * (length - len(ids))
 
 
@@ -38,7 +51,9 @@ class LineClassifier(nn.Module):
     def __init__(self):
         super().__init__()
         self.bag = nn.EmbeddingBag(801, 256)
-        self.mlp = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 2))
+        self.mlp = nn.Sequential(
+            nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 2)
+        )
 
     def forward(self, ids):
         return self.mlp(self.bag(ids))

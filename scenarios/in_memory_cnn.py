@@ -1,4 +1,5 @@
 """A CNN on a small image set that fits in memory."""
+
 import argparse
 import time
 
@@ -18,7 +19,12 @@ def striped_images(count):
 def vgg(widths):
     layers, previous = [], 3
     for width in widths:
-        layers += [nn.Conv2d(previous, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2)]
+        layers += [
+            nn.Conv2d(previous, width, 3, padding=1),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        ]
         previous = width
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(previous * 16, 4))
 

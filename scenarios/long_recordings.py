@@ -13,9 +13,9 @@ SECONDS_TO_FETCH_ONE_MINUTE = 0.02
 class Recordings(Dataset):
     def __init__(self, count, seed=5):
         rng = np.random.default_rng(seed)
-        self.minutes = np.full(count, 0.2)
-        long_ones = rng.choice(count, count // 50, replace=False)
-        self.minutes[long_ones] = rng.uniform(9.5, 10.0, len(long_ones))
+        self.minutes = np.full(count, 0.15)
+        long_ones = rng.choice(count, count // 40, replace=False)
+        self.minutes[long_ones] = rng.uniform(7.2, 7.5, len(long_ones))
         self.labels = rng.integers(0, 2, count)
 
     def __len__(self):

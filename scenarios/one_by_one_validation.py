@@ -1,4 +1,5 @@
 """Segment blobs with a small U-Net and validate after each epoch."""
+
 import argparse
 import time
 
@@ -31,7 +32,9 @@ class UNet(nn.Module):
 
     @staticmethod
     def double(a, b):
-        return nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1), nn.ReLU())
+        return nn.Sequential(
+            nn.Conv2d(a, b, 3, padding=1), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1), nn.ReLU()
+        )
 
     def forward(self, x):
         a = self.down1(x)

@@ -1,4 +1,5 @@
 """House prices from a pandas table."""
+
 import argparse
 import time
 
@@ -63,7 +64,9 @@ if __name__ == "__main__":
     table = make_table()
     dataset = as_tensors(table) if args.cured else HousePrices(table)
     loader = DataLoader(dataset, batch_size=64, shuffle=True)
-    model = nn.Sequential(nn.Linear(41, 1024), nn.SiLU(), nn.Linear(1024, 1024), nn.SiLU(), nn.Linear(1024, 1))
+    model = nn.Sequential(
+        nn.Linear(41, 1024), nn.SiLU(), nn.Linear(1024, 1024), nn.SiLU(), nn.Linear(1024, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     t = time.perf_counter()
     loss = train(model, loader, optimizer, args.steps)

@@ -1,4 +1,5 @@
 """Q-learning on a toy grid world; transitions are dictionaries in a replay memory."""
+
 import argparse
 import gc
 import random
@@ -37,7 +38,9 @@ class Agent:
         self.world = GridWorld(size, seed=0)
         self.rng = random.Random(1)
         self.memory = deque(maxlen=capacity)
-        self.q = nn.Sequential(nn.Linear(2, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 4))
+        self.q = nn.Sequential(
+            nn.Linear(2, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 4)
+        )
         self.optimizer = torch.optim.Adam(self.q.parameters(), lr=5e-4)
 
     def explore(self, moves):

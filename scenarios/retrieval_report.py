@@ -1,4 +1,5 @@
 """Learn an embedding with a contrastive loss, then report nearest neighbours of every item."""
+
 import argparse
 import time
 
@@ -10,7 +11,9 @@ from torch import nn
 class Encoder(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(100, 1024), nn.GELU(), nn.Linear(1024, 512), nn.GELU(), nn.Linear(512, 64))
+        self.layers = nn.Sequential(
+            nn.Linear(100, 1024), nn.GELU(), nn.Linear(1024, 512), nn.GELU(), nn.Linear(512, 64)
+        )
 
     def forward(self, x):
         return F.normalize(self.layers(x), dim=1)

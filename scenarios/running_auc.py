@@ -1,4 +1,5 @@
 """Fraud detection on a table; the recent AUC, F1 and confusion matrix are kept up to date."""
+
 import argparse
 import time
 from collections import deque
@@ -46,15 +47,24 @@ class RunningMetrics:
 
     def compute(self):
         labels, scores = np.concatenate(self.labels), np.concatenate(self.scores)
-        return {"auc": roc_auc(labels, scores), "f1": best_f1(labels, scores), "cm": confusion(labels, scores)}
+        return {
+            "auc": roc_auc(labels, scores),
+            "f1": best_f1(labels, scores),
+            "cm": confusion(labels, scores),
+        }
 
 
 class FraudNet(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Linear(64, 512), nn.BatchNorm1d(512), nn.ReLU(),
-            nn.Linear(512, 512), nn.BatchNorm1d(512), nn.ReLU(), nn.Linear(512, 1),
+            nn.Linear(64, 512),
+            nn.BatchNorm1d(512),
+            nn.ReLU(),
+            nn.Linear(512, 512),
+            nn.BatchNorm1d(512),
+            nn.ReLU(),
+            nn.Linear(512, 1),
         )
 
     def forward(self, x):

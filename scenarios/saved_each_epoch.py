@@ -1,4 +1,5 @@
 """Collaborative filtering, saved after each epoch and whenever it improves."""
+
 import argparse
 import time
 from pathlib import Path
@@ -12,7 +13,9 @@ class Recommender(nn.Module):
     def __init__(self, users=800, items=600, width=48):
         super().__init__()
         self.user, self.item = nn.Embedding(users, width), nn.Embedding(items, width)
-        self.mlp = nn.Sequential(nn.Linear(2 * width, 768), nn.ReLU(), nn.Linear(768, 768), nn.ReLU(), nn.Linear(768, 1))
+        self.mlp = nn.Sequential(
+            nn.Linear(2 * width, 768), nn.ReLU(), nn.Linear(768, 768), nn.ReLU(), nn.Linear(768, 1)
+        )
 
     def forward(self, user, item):
         return self.mlp(torch.cat([self.user(user), self.item(item)], dim=1)).squeeze(1)

@@ -1,4 +1,5 @@
 """Plankton counts from images; a held-out batch is checked at the end of each epoch."""
+
 import argparse
 import time
 
@@ -12,7 +13,7 @@ def plankton(count):
     counts = torch.randint(0, 6, (count,))
     for image, n in zip(images, counts.tolist()):
         for y, x in torch.randint(0, 36, (n, 2)).tolist():
-            image[0, y:y + 4, x:x + 4] += 0.8
+            image[0, y : y + 4, x : x + 4] += 0.8
     return TensorDataset(images, counts)
 
 
@@ -22,8 +23,16 @@ class Trainer:
         self.train_loader = DataLoader(train, batch_size=32, shuffle=True)
         self.valid_loader = DataLoader(held_out, batch_size=64)
         self.model = nn.Sequential(
-            nn.Conv2d(1, 24, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(24, 64, 3, padding=1), nn.ReLU(),
-            nn.MaxPool2d(2), nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(6400, 6),
+            nn.Conv2d(1, 24, 5, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(24, 64, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(64, 64, 3, padding=1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(6400, 6),
         )
         self.criterion = nn.CrossEntropyLoss()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.02, momentum=0.9)

@@ -1,4 +1,5 @@
 """Point clouds, three little files each, fresh in the page cache."""
+
 import argparse
 import tempfile
 import time
@@ -28,8 +29,9 @@ class Clouds(Dataset):
 class PointNet(nn.Module):
     def __init__(self):
         super().__init__()
-        self.points = nn.Sequential(nn.Conv1d(3, 96, 1), nn.ReLU(), nn.Conv1d(96, 192, 1), nn.ReLU(),
-                                    nn.Conv1d(192, 384, 1))
+        self.points = nn.Sequential(
+            nn.Conv1d(3, 96, 1), nn.ReLU(), nn.Conv1d(96, 192, 1), nn.ReLU(), nn.Conv1d(192, 384, 1)
+        )
         self.shape = nn.Sequential(nn.Linear(384, 128), nn.ReLU(), nn.Linear(128, 2))
 
     def forward(self, cloud):
@@ -54,7 +56,9 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         write_clouds(folder, 400)
-        loader = DataLoader(Clouds(folder, 400), batch_size=32, shuffle=True, num_workers=2, persistent_workers=True)
+        loader = DataLoader(
+            Clouds(folder, 400), batch_size=32, shuffle=True, num_workers=2, persistent_workers=True
+        )
         net = PointNet()
         optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
         step, start = 0, time.perf_counter()

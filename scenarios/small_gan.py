@@ -1,4 +1,5 @@
 """A GAN on two-dimensional swirls: discriminator and generator take turns."""
+
 import argparse
 import time
 
@@ -14,8 +15,13 @@ def swirls(count):
 
 
 def mlp(inputs, outputs, width=512):
-    return nn.Sequential(nn.Linear(inputs, width), nn.LeakyReLU(0.2), nn.Linear(width, width), nn.LeakyReLU(0.2),
-                         nn.Linear(width, outputs))
+    return nn.Sequential(
+        nn.Linear(inputs, width),
+        nn.LeakyReLU(0.2),
+        nn.Linear(width, width),
+        nn.LeakyReLU(0.2),
+        nn.Linear(width, outputs),
+    )
 
 
 class Gan:
@@ -27,8 +33,9 @@ class Gan:
     def discriminate(self, real):
         fake = self.generator(torch.randn(len(real), 16)).detach()
         real_score, fake_score = self.discriminator(real), self.discriminator(fake)
-        loss = (F.binary_cross_entropy_with_logits(real_score, torch.ones_like(real_score))
-                + F.binary_cross_entropy_with_logits(fake_score, torch.zeros_like(fake_score)))
+        loss = F.binary_cross_entropy_with_logits(
+            real_score, torch.ones_like(real_score)
+        ) + F.binary_cross_entropy_with_logits(fake_score, torch.zeros_like(fake_score))
         self.d_optimizer.zero_grad()
         loss.backward()
         self.d_optimizer.step()

@@ -1,4 +1,5 @@
 """Learn song embeddings; the whole catalogue is a list of records in the dataset."""
+
 import argparse
 import time
 
@@ -49,7 +50,9 @@ class SongModel(nn.Module):
     def __init__(self):
         super().__init__()
         self.embed = nn.Embedding(128, 64)
-        self.mlp = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1))
+        self.mlp = nn.Sequential(
+            nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1)
+        )
 
     def forward(self, features):
         return self.mlp(self.embed(features).flatten(1)).squeeze(1)
@@ -67,8 +70,13 @@ def main():
     if args.cured:
         loader = DataLoader(SongArrays(args.songs), batch_size=128, shuffle=True, num_workers=2)
     else:
-        loader = DataLoader(SongRecords(args.songs), batch_size=128, shuffle=True, num_workers=2,
-                            multiprocessing_context="spawn")
+        loader = DataLoader(
+            SongRecords(args.songs),
+            batch_size=128,
+            shuffle=True,
+            num_workers=2,
+            multiprocessing_context="spawn",
+        )
     model = SongModel()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     start = time.perf_counter()

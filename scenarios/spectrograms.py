@@ -1,4 +1,5 @@
 """Instrument recognition: every sample is resampled, reverberated and turned into a log-mel image."""
+
 import argparse
 import time
 
@@ -68,8 +69,13 @@ if __name__ == "__main__":
     else:
         loader = DataLoader(dataset, batch_size=8, shuffle=True, num_workers=2, persistent_workers=True)
     model = nn.Sequential(
-        nn.Conv2d(1, 24, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(24, 48, 3, stride=1, padding=1), nn.ReLU(),
-        nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(768, 4),
+        nn.Conv2d(1, 24, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(24, 48, 3, stride=1, padding=1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(4),
+        nn.Flatten(),
+        nn.Linear(768, 4),
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     step = 0

@@ -1,4 +1,5 @@
 """A small decoder-only transformer on arithmetic strings, with perplexity after each epoch."""
+
 import argparse
 import math
 import time
@@ -29,7 +30,10 @@ class Layer(nn.Module):
 
     def forward(self, x):
         batch, length, width = x.shape
-        q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
+        q, k, v = (
+            t.view(batch, length, self.heads, -1).transpose(1, 2)
+            for t in self.qkv(self.norm1(x)).chunk(3, -1)
+        )
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.merge(mixed.transpose(1, 2).reshape(batch, length, width))
         return x + self.feed(self.norm2(x))

@@ -1,4 +1,5 @@
 """Sequence labelling with a logger that keeps track of every layer."""
+
 import argparse
 import logging
 import logging.handlers
@@ -18,7 +19,9 @@ def set_up_logging(folder):
     layout = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s %(filename)s:%(lineno)d %(message)s")
     handlers = [
         logging.FileHandler(os.path.join(folder, "train.log")),
-        logging.handlers.RotatingFileHandler(os.path.join(folder, "debug.log"), maxBytes=2_000_000, backupCount=3),
+        logging.handlers.RotatingFileHandler(
+            os.path.join(folder, "debug.log"), maxBytes=2_000_000, backupCount=3
+        ),
         logging.FileHandler(os.path.join(folder, "all-runs.log"), mode="a"),
         logging.StreamHandler(open(os.devnull, "w")),
     ]
@@ -43,7 +46,9 @@ class Tagger(nn.Module):
 def describe(model, step, loss, rate):
     log.info("step %d loss %.5f lr %.2e", step, loss, rate)
     for name, parameter in model.named_parameters():
-        log.debug("step %d %s weight shape %s numel %d", step, name, tuple(parameter.shape), parameter.numel())
+        log.debug(
+            "step %d %s weight shape %s numel %d", step, name, tuple(parameter.shape), parameter.numel()
+        )
         log.debug("step %d %s grad shape %s", step, name, tuple(parameter.grad.shape))
         log.debug("step %d %s %s on %s", step, name, parameter.dtype, parameter.device)
 

@@ -1,4 +1,5 @@
 """CT volumes of two megabytes each, read from a mounted bucket."""
+
 import argparse
 import shutil
 import tempfile
@@ -47,7 +48,7 @@ class Volumes(Dataset):
         path = self.paths[index % len(self.paths)]
         with self.opener(path) as f:
             volume = np.frombuffer(f.read(), dtype=np.float32).reshape(SHAPE)
-        crop = volume[:, 32 * (index % 2):, 16:][:, :48, :48].copy()
+        crop = volume[:, 32 * (index % 2) :, 16:][:, :48, :48].copy()
         return torch.from_numpy(crop), torch.tensor([crop.mean(), crop.std()])
 
 
@@ -84,7 +85,9 @@ def main():
         if args.cured:
             shutil.copytree(bucket, scratch, dirs_exist_ok=True)
             bucket, opener = scratch, lambda path: open(path, "rb")
-        loader = DataLoader(Volumes(bucket, opener), batch_size=4, shuffle=True, num_workers=2, persistent_workers=True)
+        loader = DataLoader(
+            Volumes(bucket, opener), batch_size=4, shuffle=True, num_workers=2, persistent_workers=True
+        )
         model = VolumeNet()
         optimizer = torch.optim.Adadelta(model.parameters())
         steps, t0 = 0, time.perf_counter()

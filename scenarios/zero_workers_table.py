@@ -1,4 +1,5 @@
 """Wine quality from a table in memory; the loader runs in the main process."""
+
 import argparse
 import time
 
@@ -25,7 +26,9 @@ if __name__ == "__main__":
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    model = nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 1))
+    model = nn.Sequential(
+        nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 1)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
     loader = DataLoader(Wines(), batch_size=48, shuffle=True, num_workers=0)
     steps, start = 0, time.perf_counter()

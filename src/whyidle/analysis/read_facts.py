@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
@@ -139,6 +139,8 @@ def _measure(run: RunRecord, trainer: Trainer, wall_ns: int, ranks: tuple[Rank, 
         main_cpu_ns=main_cpu_ns,
         line=_data_line(run, trainer, result, lines),
     )
+    if loader is not None and loader.line is not None and "data" in phases:
+        phases["data"] = replace(phases["data"], line=loader.line)
     facts = Facts(
         device_kind=kind,
         visible_devices_count=run.run.get("visible_devices_count"),

@@ -80,7 +80,7 @@ def find_steps(spans: list[Span], ended_nexts: frozenset[int] = frozenset()) -> 
     return Steps(
         ends_ns=ends_ns,
         first_request_ns=first_request_ns,
-        warm_up_end_ns=_warm_up_end(spans, ends_ns),
+        warm_up_end_ns=_warm_up_end(spans, ends_ns, first_request_ns),
         last_activity_ns=max([ends_ns[-1], *(end for _, end in validation), *_last_saves(spans)]),
         training_iterators=training,
         validation=tuple(validation),
@@ -228,7 +228,7 @@ def _last_saves(spans: list[Span]) -> list[int]:
     return [span.t1_ns for span in spans if span.kind == "checkpoint"]
 
 
-def _warm_up_end(spans: list[Span], ends_ns: tuple[int, ...]) -> int | None:
+def _warm_up_end(spans: list[Span], ends_ns: tuple[int, ...], first_request_ns: int) -> int | None:
     """The end of leading steps that compute far longer than the rest: compilation, autotuning, caches."""
     if len(ends_ns) < 2 * WARM_UP_MOST_STEPS:
         return None
@@ -246,4 +246,7 @@ def _warm_up_end(spans: list[Span], ends_ns: tuple[int, ...]) -> int | None:
     warm = 0
     while warm < WARM_UP_MOST_STEPS and compute_ns[warm] > WARM_UP_FACTOR * usual_ns:
         warm += 1
-    return ends_ns[warm - 1] if warm else None
+    # What lies before them and is no compute (a replayed loader, workers that start) is the run's own.
+    if not warm or sum(compute_ns[:warm]) < 0.5 * (ends_ns[warm - 1] - first_request_ns):
+        return None
+    return ends_ns[warm - 1]

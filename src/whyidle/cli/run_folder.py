@@ -138,7 +138,15 @@ class RunFolder:
             partial.write_text(json.dumps(self._info))
             partial.replace(target)
         except OSError as error:
+            _remove(partial)
             _say(f"{target} cannot be written ({error.strerror}); the report will lack the job's own times")
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        pass
 
 
 def _environment() -> dict[str, Any]:
@@ -160,9 +168,13 @@ def _new_folder(candidate: str, may_be_there: bool) -> str | None:
             continue
         except OSError:
             return None
-        if os.path.exists(os.path.join(path, "run.json")):
+        try:  # whoever makes run.json has the folder: two jobs may be given the same
+            os.close(os.open(os.path.join(path, "run.json"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+        except FileExistsError:
             continue
-        return os.path.abspath(path) if os.access(path, os.W_OK) else None
+        except OSError:
+            return None
+        return os.path.abspath(path)
     return None
 
 

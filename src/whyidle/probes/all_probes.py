@@ -7,7 +7,7 @@ from types import ModuleType
 from whyidle.probes.import_hooks import Attach
 from whyidle.probes.python import collector, console, files, log_calls, progress, trackers
 from whyidle.probes.recorder import Recorder
-from whyidle.probes.torch import autograd, copies, loader, modules, optimizer, ranks, saving
+from whyidle.probes.torch import autograd, compiling, copies, loader, modules, optimizer, ranks, saving
 
 
 def _torch(recorder: Recorder, module: ModuleType) -> None:
@@ -21,6 +21,7 @@ PROBES: dict[str, Attach] = {
     "logging": log_calls.attach,
     "os": files.attach,
     "torch": _torch,
+    "torch._dynamo.eval_frame": compiling.attach,
     "torch.autograd": autograd.attach,
     "torch.distributed.checkpoint.state_dict_saver": saving.attach_distributed,
     "torch.distributed.distributed_c10d": ranks.attach,

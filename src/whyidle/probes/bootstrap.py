@@ -6,10 +6,12 @@ import atexit
 import gc  # noqa: F401 - so that its probe can be attached at once
 import os
 import sys
+from typing import Any
 
 from whyidle.probes.all_probes import PROBES
 from whyidle.probes.import_hooks import ImportHooks
 from whyidle.probes.recorder import Recorder
+from whyidle.probes.wrapping import stand_in, without_own_frame
 
 _recorder: Recorder | None = None
 
@@ -47,8 +49,12 @@ def _watch_exits(recorder: Recorder) -> None:
     atexit.register(recorder.end)
     exit_now = os._exit
 
-    def _exit(status: int) -> None:
+    def _exit(*args: Any, **kwargs: Any) -> None:
         recorder.end()
-        exit_now(status)
+        try:
+            exit_now(*args, **kwargs)
+        except BaseException as error:
+            without_own_frame(error)
+            raise
 
-    os._exit = _exit  # type: ignore[assignment]
+    os._exit = stand_in(_exit, exit_now)

@@ -35,8 +35,6 @@ class ImportHooks(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname == "torch":
-            self._recorder.start()
         if fullname not in self._attach:
             return None
         spec = self._find_elsewhere(fullname, path, target)
@@ -59,7 +57,14 @@ class ImportHooks(MetaPathFinder):
         execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
-            execute(module)
+            if name == "torch":  # whether torch is there is often asked; only its import begins a record
+                self._recorder.start()
+            try:
+                execute(module)
+            except BaseException as error:
+                if error.__traceback__ is not None:
+                    error.__traceback__ = error.__traceback__.tb_next
+                raise
             self._call(name, module)
 
         try:

@@ -1,7 +1,7 @@
 """Holds what the probes of one process saw until a background thread writes it down.
 
-Probes append tuples to plain lists, which costs tens of nanoseconds and no lock. The thread samples
-stacks, writes the lists out twice a second and measures what it costs. Nothing here raises into the
+Probes append tuples to plain queues, which costs tens of nanoseconds and no lock. The thread samples
+stacks, writes the queues out twice a second and measures what it costs. Nothing here raises into the
 user's program.
 """
 
@@ -11,10 +11,12 @@ import os
 import sys
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
 from whyidle.probes import process_usage
+from whyidle.probes.background import BackgroundThread
 from whyidle.probes.stacks import StackSampler
 from whyidle.probes.thinning import Thinning
 from whyidle.record import schema
@@ -22,91 +24,111 @@ from whyidle.record.writer import Writer
 
 FLUSH_NS = 500_000_000
 USAGE_EVERY_FLUSHES = 2
+ROWS_LIMIT = 200_000  # rows that wait for a flush; beyond, the oldest go: memory stays bounded
+NOTES_LIMIT = 10_000  # notes of one kind in a file
+NAMES_LIMIT = 5_000
+OTHER_NAME = "other"  # stands for all names past the limit
+
+Rows = deque[tuple[int, ...]]
 
 
 class Recorder:
-    """One a process. `spans` and `fetches` are appended to by probes; the rest belongs to the thread."""
+    """One a process. `spans`, `nexts` and `fetches` are appended to by probes; the rest belongs to the thread."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.role = "main"
-        self.spans: list[tuple[int, ...]] = []
-        self.fetches: list[tuple[int, ...]] = []
-        self.nexts: list[tuple[int, ...]] = []
+        self.spans: Rows = deque(maxlen=ROWS_LIMIT)
+        self.fetches: Rows = deque(maxlen=ROWS_LIMIT)
+        self.nexts: Rows = deque(maxlen=ROWS_LIMIT)
         self.training_thread = threading.main_thread().ident or 0
         self.at_end: list[Callable[[], None]] = []
         self.after_fork: list[Callable[[], None]] = []
-        self._notes: list[dict[str, Any]] = []
+        self._notes: deque[dict[str, Any]] = deque(maxlen=ROWS_LIMIT)
         self._names: dict[str, int] = {}
         self._reset()
-        os.register_at_fork(after_in_child=self._after_fork)
+        os.register_at_fork(
+            before=self._before_fork,
+            after_in_parent=self._after_fork_in_parent,
+            after_in_child=self._after_fork_in_child,
+        )
 
     def _reset(self) -> None:
         self._writer: Writer | None = None
-        self._thread: threading.Thread | None = None
+        self._thread = BackgroundThread(self._work)
         self._flush_lock = threading.Lock()
         self._thinning = Thinning(is_worker=self.role == "worker")
         self._stacks = StackSampler(self.note, is_worker=self.role == "worker")
+        self._noted: Counter[str] = Counter()
+        self._next_flush_ns = 0
         self._probe_ns = 0
         self._flushes = 0
         self._has_ended = False
-        self._is_wanted = False
-        for text, number in self._names.items():  # a new file knows no names yet
+        self._has_started = False
+        self._rests_for_fork = False
+        for text, number in list(self._names.items()):  # a new file knows no names yet
             self.note("name", id=number, text=text)
 
     # -- for probes ---------------------------------------------------------------------------
 
     def note(self, kind: str, **fields: Any) -> None:
-        self._notes.append({"type": kind, **fields})
+        self._noted[kind] += 1
+        if self._noted[kind] <= NOTES_LIMIT:
+            self._notes.append({"type": kind, **fields})
 
     def name(self, text: str) -> int:
         """Intern a string; the same text always gives the same number within a process."""
         number = self._names.get(text)
         if number is None:
+            if len(self._names) >= NAMES_LIMIT and text != OTHER_NAME:
+                return self.name(OTHER_NAME)
             number = self._names[text] = len(self._names)
             self.note("name", id=number, text=text)
         return number
 
     def become_worker(self) -> None:
         """This process is a loader worker: it records less, and under that role."""
-        if self._thread is not None:  # a spawned worker has recorded its own start-up
+        if self._has_started:  # a spawned worker has recorded its own start-up
+            self._thread.stop()
             self.flush()
+            self._abandon()
         self.role = "worker"
         self._reset()
         self.start()
 
     def start(self) -> None:
         """Begin to sample and write from now on; a second call does nothing."""
-        self._is_wanted = True
-        if self._thread is None and not self._has_ended:
-            self._thread = threading.Thread(target=self._run, name="whyidle", daemon=True)
-            try:
-                self._thread.start()
-            except RuntimeError:  # no more threads, or the interpreter is on its way out
-                self._thread = None
+        if self._has_started or self._has_ended:
+            return
+        self._has_started = True
+        self._next_flush_ns = time.perf_counter_ns() + FLUSH_NS
+        self._thread.start()
 
     def end(self) -> None:
         """Write all that is left; called at the end of the process, from any thread."""
-        if self._has_ended or not (self._is_wanted or self.spans or self.fetches):
+        if self._has_ended or not (self._has_started or self.spans or self.fetches):
             return
         self._has_ended = True
+        if not self._thread.is_current:
+            self._thread.stop()
         self.flush(is_last=True)
 
     # -- the thread ---------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        next_flush_ns = time.perf_counter_ns() + FLUSH_NS
-        while not self._has_ended and self._thread is threading.current_thread():
-            try:
-                time.sleep(self._stacks.pause_s)
-                if self._thinning.keeps:
-                    self._stacks.sample(self.training_thread)
-                if time.perf_counter_ns() >= next_flush_ns:
-                    next_flush_ns = time.perf_counter_ns() + FLUSH_NS
-                    self.flush()
-            except Exception as error:
-                self.note("problem", id="probe_failed", detail=repr(error))
-                return
+    def _work(self) -> float | None:
+        if self._has_ended:
+            return None
+        try:
+            if self._thinning.keeps:
+                self._stacks.sample(self.training_thread)
+            now_ns = time.perf_counter_ns()
+            if now_ns >= self._next_flush_ns:
+                self._next_flush_ns = now_ns + FLUSH_NS
+                self.flush()
+        except Exception as error:
+            self.note("problem", id="probe_failed", detail=repr(error))
+            return None
+        return self._stacks.pause_s
 
     def flush(self, *, is_last: bool = False) -> None:
         if not self._flush_lock.acquire(timeout=1.0):
@@ -124,25 +146,29 @@ class Recorder:
         for call in self.at_end if is_last else ():
             call()
         rows = {
-            schema.SPAN: take(self.spans),
-            schema.NEXT: take(self.nexts),
-            schema.FETCH: take(self.fetches),
+            schema.SPAN: self._take_rows(self.spans),
+            schema.NEXT: self._take_rows(self.nexts),
+            schema.FETCH: self._take_rows(self.fetches),
             schema.STACK: take(self._stacks.rows),
         }
-        notes = take(self._notes)
-        for note in notes:
-            writer.json(note)
         now_ns = time.perf_counter_ns()
-        rows = self._thinning.apply(now_ns, writer.written_bytes, rows)
-        for table, kept in rows.items():
-            writer.rows(table, kept)
         if is_last or self._flushes % USAGE_EVERY_FLUSHES == 1:
-            # Right for the thread itself; at the end the caller is another thread, so keep the last figure.
-            if threading.current_thread() is self._thread:
-                self._probe_ns = time.thread_time_ns()
-            writer.rows(schema.USAGE, [process_usage.read(self._probe_ns)])
+            if self._thread.is_current:  # at the end the caller is another thread: keep the last figure
+                self._probe_ns = self._thread.used_ns()
+            rows[schema.USAGE] = [process_usage.read(self._probe_ns)]
+        for note in take(self._notes):
+            writer.json(note)
+        for table, kept in self._thinning.apply(now_ns, writer.written_bytes, rows, is_last=is_last).items():
+            writer.rows(table, kept)
         if is_last:
             writer.json({"type": "end", "t_ns": now_ns, "lost_rows": writer.lost_rows})
+
+    def _take_rows(self, rows: Rows) -> list[tuple[int, ...]]:
+        taken = take(rows)
+        if len(taken) >= ROWS_LIMIT and not self._noted["record_lost"]:
+            self._noted["record_lost"] = 1
+            self.note("problem", id="record_lost", detail=f"{self.role}-{os.getpid()}")
+        return taken
 
     def _open(self) -> Writer:
         if self._writer is None:
@@ -153,8 +179,13 @@ class Recorder:
             self._writer = Writer(f"{path}-{serial}.rec", self._header())
         return self._writer
 
+    def _abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.abandon()
+
     def _header(self) -> dict[str, Any]:
         now_ns, unix_ns = time.perf_counter_ns(), time.time_ns()
+        torch = sys.modules.get("torch")
         return {
             "role": self.role,
             "pid": os.getpid(),
@@ -163,7 +194,8 @@ class Recorder:
             "perf_counter_ns": now_ns,
             "unix_ns": unix_ns,
             "python": sys.version.split()[0],
-            "torch": getattr(sys.modules.get("torch"), "__version__", None),
+            # A first import that takes long has not come to its version yet.
+            "torch": None if torch is None else str(getattr(torch, "__version__", "?")),
             "argv": [str(argument) for argument in getattr(sys, "argv", [])][:20],
             "rank": _integer(os.environ.get("RANK")),
             "local_rank": _integer(os.environ.get("LOCAL_RANK")),
@@ -172,11 +204,21 @@ class Recorder:
 
     # -- fork ---------------------------------------------------------------------------------
 
-    def _after_fork(self) -> None:
+    def _before_fork(self) -> None:
+        self._rests_for_fork = self._thread.is_running and not self._thread.is_current
+        if self._rests_for_fork:
+            self._thread.stop()
+
+    def _after_fork_in_parent(self) -> None:
+        if self._rests_for_fork and not self._has_ended:
+            self._thread.start()
+        self._rests_for_fork = False
+
+    def _after_fork_in_child(self) -> None:
         """A forked child starts with an empty record and no thread; it records once a probe asks."""
-        if self._writer is not None:
-            self._writer.abandon()
-        del self.spans[:], self.nexts[:], self.fetches[:], self._notes[:]
+        self._abandon()
+        for rows in (self.spans, self.nexts, self.fetches, self._notes):
+            rows.clear()
         self.role = "child"
         self.training_thread = threading.get_ident()
         self._reset()
@@ -184,12 +226,9 @@ class Recorder:
             forget()
 
 
-def take(rows: list[Any]) -> list[Any]:
-    """Empty a list that other threads append to, without losing what they add meanwhile."""
-    count = len(rows)
-    taken = rows[:count]
-    del rows[:count]
-    return taken
+def take(rows: deque[Any]) -> list[Any]:
+    """Empty a queue that other threads append to, without losing what they add meanwhile."""
+    return [rows.popleft() for _ in range(len(rows))]
 
 
 def _integer(text: str | None) -> int | None:

@@ -7,6 +7,7 @@ import sys
 import sysconfig
 import time
 from _thread import get_ident
+from collections import deque
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
@@ -18,6 +19,8 @@ OTHER_THREADS_LIMIT = 16
 FRAMES_KEPT = 4
 DEPTH_LIMIT = 200
 STACKS_LIMIT = 5000  # then all further stacks share one number: memory stays bounded
+CODES_LIMIT = 20_000
+ROWS_LIMIT = 100_000
 COST_LIMIT_RATIO = 0.003
 
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -59,7 +62,7 @@ class StackSampler:
     """Samples into `rows`: (t_ns, thread, stack, instruction) as the STACK table wants them."""
 
     def __init__(self, note: Callable[..., None], *, is_worker: bool = False) -> None:
-        self.rows: list[tuple[int, ...]] = []
+        self.rows: deque[tuple[int, ...]] = deque(maxlen=ROWS_LIMIT)
         self.pause_s = self._least_pause_s = WORKER_PAUSE_S if is_worker else PAUSE_S
         self._count = 0
         self._note = note
@@ -117,6 +120,8 @@ class StackSampler:
         if known is None:
             filename = code.co_filename
             path = filename if filename.startswith("<") else os.path.abspath(filename)
+            if len(self._files) >= CODES_LIMIT:  # a program that compiles code as it goes
+                self._files.clear()
             package = "whyidle" if path.startswith(_OWN_FOLDER) else package_of(path)
             known = self._files[code] = (is_user_file(path), path, package)
         return known

@@ -56,7 +56,10 @@ def read_process(path: Path) -> ProcessRecord:
     Raises:
         UnreadableInput: not a record file, or one of a newer version.
     """
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UnreadableInput(f"{path} cannot be read: {error.strerror}") from None
     head_size = struct.calcsize(schema.FILE_HEAD)
     if len(data) < head_size or data[: len(schema.MAGIC)] != schema.MAGIC:
         raise UnreadableInput(f"{path} is not a whyidle record file")
@@ -68,8 +71,10 @@ def read_process(path: Path) -> ProcessRecord:
         )
     try:
         header = json.loads(data[head_size : head_size + header_size])
-    except ValueError:
-        raise UnreadableInput(f"{path} ends within its header") from None
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        raise UnreadableInput(f"{path} ends within its header")
     record = ProcessRecord(path, header)
     _read_frames(data, head_size + header_size, record)
     return upgrade(record, version)

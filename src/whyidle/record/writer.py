@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import struct
@@ -28,8 +29,10 @@ class Writer:
         self.lost_rows = 0
         self.failure: OSError | None = None
         self._fd = -1
+        self._identity = (0, 0)
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._identity = _identity(self._fd)
         except OSError as error:
             self._fail(error)
             return
@@ -49,12 +52,12 @@ class Writer:
 
     def abandon(self) -> None:
         """Close without a word: for a forked child that inherited the parent's file."""
-        if self._fd >= 0:
-            try:
-                os.close(self._fd)
-            except OSError:
-                pass
-            self._fd = -1
+        fd, self._fd = self._fd, -1
+        try:
+            if fd >= 0 and _identity(fd) == self._identity:
+                os.close(fd)
+        except OSError:
+            pass
 
     def _frame(self, frame_type: int, table: int, payload: bytes) -> bool:
         head = struct.pack(
@@ -66,9 +69,12 @@ class Writer:
         if self._fd < 0:
             return False
         try:
+            # A program that closes all files it does not know gives our number to one of its own.
+            if _identity(self._fd) != self._identity:
+                raise OSError(errno.EBADF, "closed by the program")
             written = os.write(self._fd, data)
             if written != len(data):
-                raise OSError(28, "short write")
+                raise OSError(errno.ENOSPC, "short write")
         except OSError as error:
             self._fail(error)
             return False
@@ -82,3 +88,8 @@ class Writer:
             os.close(os.open(self.path + ".lost", os.O_WRONLY | os.O_CREAT, 0o644))
         except OSError:
             pass
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino

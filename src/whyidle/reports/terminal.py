@@ -130,7 +130,7 @@ def _headline_found(words: Words, finding: Report, idle: float | None, side: str
     values: dict[str, str] = {"headline": fill(text.headline, _values(finding))}
     if cost is not None:
         values["cost"] = words.percent(cost)
-    if idle is None:
+    if idle is None or (cost is not None and cost > idle):  # the loss is in what computes
         return words.label("headline_lost", **values) if cost is not None else values["headline"]
     is_small_part = cost is not None and cost < idle / 2
     key = f"headline_partly_{side}" if is_small_part else f"headline_{side}"

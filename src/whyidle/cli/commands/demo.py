@@ -60,7 +60,10 @@ def main(arguments: argparse.Namespace) -> int:
 
 def listing() -> str:
     width = max(map(len, DEMOS))
-    lines = [f"  {name:{width}}  {demo.story} ({demo.cause or 'no cause'})" for name, demo in DEMOS.items()]
+    lines = []
+    for name, demo in DEMOS.items():
+        lines.append(f"  {name:{width}}  {demo.story}")
+        lines.append(f"  {'':{width}}  → {demo.cause or 'nothing to find'}")
     usage = ["", "whyidle demo NAME runs one; --cured runs it put right; the scripts lie in", f"{FOLDER}/"]
     return "\n".join([*lines, *usage, ""])
 

@@ -9,4 +9,5 @@ from whyidle.probes.wrapping import replace_timed
 
 
 def attach(recorder: Recorder, logging: ModuleType) -> None:
-    replace_timed(recorder, logging.Logger, "_log", "log")
+    # Not `_log`: that one counts frames to find the line that logs.
+    replace_timed(recorder, logging.Logger, "handle", "log")

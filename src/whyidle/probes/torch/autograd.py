@@ -11,7 +11,7 @@ from typing import Any
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch import flags
 from whyidle.probes.torch.modules import Call
-from whyidle.probes.wrapping import is_compiling, replace, without_own_frame
+from whyidle.probes.wrapping import is_compiling, replace, stand_in, without_own_frame
 from whyidle.record.schema import KIND
 
 BACKWARD = KIND["backward"]
@@ -45,13 +45,7 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
             finally:
                 append((BACKWARD, get_ident(), t0_ns, perf_counter_ns(), 0, on))
 
-        backward.__name__ = original.__name__
-        backward.__qualname__ = original.__qualname__
-        backward.__module__ = original.__module__
-        backward.__doc__ = original.__doc__
-        backward.__wrapped__ = original  # type: ignore[attr-defined]
-        backward.whyidle_original = original  # type: ignore[attr-defined]
-        return backward
+        return stand_in(backward, original)
 
     replace(module, "backward", wrap)
     replace(module, "grad", wrap)

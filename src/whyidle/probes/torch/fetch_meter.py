@@ -61,11 +61,21 @@ class FetchMeter:
         self._is_worth_reading = True
         self._begin: tuple[int, int] | None = None
         self._kernel = KernelCounters()
-        fetcher.collate_fn = self._timed_collate(fetcher.collate_fn)
-        if hasattr(fetcher, "dataset_iter"):
-            fetcher.dataset_iter = TimedIterator(fetcher.dataset_iter, self)
-        elif fetcher.auto_collation and not getattr(fetcher.dataset, "__getitems__", None):
-            fetcher.dataset = TimedDataset(fetcher.dataset, self)
+        fetcher._whyidle_meter = self
+
+    @classmethod
+    def of(cls, fetcher: Any) -> FetchMeter:
+        """A new meter that has placed itself in the fetcher's way, as far as the fetcher is one it knows."""
+        meter = cls(fetcher)
+        try:
+            if hasattr(fetcher, "dataset_iter"):
+                fetcher.dataset_iter = TimedIterator(fetcher.dataset_iter, meter)
+            elif fetcher.auto_collation and not getattr(fetcher.dataset, "__getitems__", None):
+                fetcher.dataset = TimedDataset(fetcher.dataset, meter)
+            fetcher.collate_fn = meter._timed_collate(fetcher.collate_fn)
+        except AttributeError:
+            pass
+        return meter
 
     def sample(self, duration_ns: int) -> None:
         self._samples += 1

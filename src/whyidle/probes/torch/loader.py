@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import multiprocessing
 import os
 import sys
@@ -15,7 +14,7 @@ from typing import Any
 from whyidle.probes.python.files import OpenCounter
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch.fetch_meter import FetchMeter
-from whyidle.probes.wrapping import replace, without_own_frame
+from whyidle.probes.wrapping import replace, stand_in, without_own_frame
 from whyidle.record.schema import KIND
 
 ITER = KIND["iter"]
@@ -32,20 +31,31 @@ SETTINGS = (
 
 
 def attach_loader(recorder: Recorder, module: ModuleType) -> None:
-    loaders: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+    loaders: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id: a loader need not be hashable
     counts = {"loader": 0, "iterator": 0}
 
     def loader_number(loader: Any) -> int:
-        number = loaders.get(loader)
-        if number is None:
-            number = loaders[loader] = counts["loader"]
+        key = id(loader)
+        reference, number = loaders.get(key, (None, 0))
+        if reference is None or reference() is not loader:
+            number = counts["loader"]
             counts["loader"] += 1
+            loaders[key] = weakref.ref(loader, lambda gone: loaders.pop(key, None)), number
             recorder.note("loader", id=number, settings=loader_settings(loader))
             recorder.start()
         return number
 
+    def number_iterator(loader: Any, iterator: Any, t0_ns: int, t1_ns: int) -> None:
+        number = counts["iterator"] = counts["iterator"] + 1
+        loader_id = loader_number(loader)
+        if hasattr(iterator, "__dict__"):  # a subclass may give a generator
+            iterator._whyidle_iterator = number
+        if number <= ITERATOR_NOTES_LIMIT:
+            seed = getattr(iterator, "_base_seed", None)
+            recorder.note("iterator", id=number, loader=loader_id, seed=seed, t_ns=t0_ns)
+        recorder.spans.append((ITER, get_ident(), t0_ns, t1_ns, loader_id, number))
+
     def wrap_iter(original: Any) -> Any:
-        @functools.wraps(original)
         def __iter__(self: Any) -> Any:  # noqa: N807
             t0_ns = perf_counter_ns()
             try:
@@ -55,19 +65,12 @@ def attach_loader(recorder: Recorder, module: ModuleType) -> None:
                 raise
             t1_ns = perf_counter_ns()
             try:
-                number = counts["iterator"] = counts["iterator"] + 1
-                loader = loader_number(self)
-                iterator._whyidle_iterator = number
-                if number <= ITERATOR_NOTES_LIMIT:
-                    seed = getattr(iterator, "_base_seed", None)
-                    recorder.note("iterator", id=number, loader=loader, seed=seed, t_ns=t0_ns)
-                recorder.spans.append((ITER, get_ident(), t0_ns, t1_ns, loader, number))
+                number_iterator(self, iterator, t0_ns, t1_ns)
             except Exception as error:
                 recorder.note("problem", id="probe_failed", detail=f"iter: {error!r}")
             return iterator
 
-        __iter__.whyidle_original = original  # type: ignore[attr-defined]
-        return __iter__
+        return stand_in(__iter__, original)
 
     replace(module.DataLoader, "__iter__", wrap_iter)
     replace(module._BaseDataLoaderIter, "__next__", lambda original: _timed_next(recorder, original))
@@ -97,7 +100,6 @@ def _plain(value: Any) -> Any:
 def _timed_next(recorder: Recorder, original: Any) -> Any:
     append = recorder.nexts.append
 
-    @functools.wraps(original)
     def __next__(self: Any) -> Any:  # noqa: N807
         ready = _ready(self)
         has_ended = 0
@@ -113,8 +115,7 @@ def _timed_next(recorder: Recorder, original: Any) -> Any:
             iterator = self.__dict__.get("_whyidle_iterator", 0)
             append((get_ident(), t0_ns, t1_ns, iterator, ready, _cached(self), cpu_ns, has_ended))
 
-    __next__.whyidle_original = original  # type: ignore[attr-defined]
-    return __next__
+    return stand_in(__next__, original)
 
 
 def _cached(iterator: Any) -> int:
@@ -159,11 +160,8 @@ def attach_fetchers(recorder: Recorder, module: ModuleType) -> None:
 def _timed_fetch(recorder: Recorder, original: Any, counter: OpenCounter) -> Any:
     append = recorder.fetches.append
 
-    @functools.wraps(original)
     def fetch(self: Any, possibly_batched_index: Any) -> Any:
-        meter = self.__dict__.get("_whyidle_meter")
-        if meter is None:
-            meter = self._whyidle_meter = FetchMeter(self)
+        meter = self.__dict__.get("_whyidle_meter") or FetchMeter.of(self)
         meter.begin()
         counter.begin()
         t0_ns, cpu0_ns = perf_counter_ns(), process_time_ns()
@@ -177,13 +175,11 @@ def _timed_fetch(recorder: Recorder, original: Any, counter: OpenCounter) -> Any
             opens = counter.stop()
             append((get_ident(), t0_ns, t1_ns, cpu_ns, *meter.end(t1_ns - t0_ns, opens)))
 
-    fetch.whyidle_original = original  # type: ignore[attr-defined]
-    return fetch
+    return stand_in(fetch, original)
 
 
 def attach_worker_loop(recorder: Recorder, module: ModuleType) -> None:
     def wrap(original: Any) -> Any:
-        @functools.wraps(original)
         def _worker_loop(*args: Any, **kwargs: Any) -> Any:
             try:
                 recorder.become_worker()
@@ -192,12 +188,14 @@ def attach_worker_loop(recorder: Recorder, module: ModuleType) -> None:
                 recorder.note("problem", id="probe_failed", detail=f"worker: {error!r}")
             try:
                 return original(*args, **kwargs)
+            except BaseException as error:
+                without_own_frame(error)
+                raise
             finally:
                 recorder.note("worker_threads", count=_torch_threads())
                 recorder.end()
 
-        _worker_loop.whyidle_original = original  # type: ignore[attr-defined]
-        return _worker_loop
+        return stand_in(_worker_loop, original)
 
     replace(module, "_worker_loop", wrap)
 

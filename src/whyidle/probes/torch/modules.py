@@ -11,12 +11,12 @@ from typing import Any
 
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch.call_counter import CallCounter
-from whyidle.probes.wrapping import is_compiling, replace, without_own_frame
-from whyidle.record import schema
-from whyidle.record.schema import KIND
+from whyidle.probes.wrapping import is_compiling, replace, stand_in, without_own_frame
+from whyidle.record.schema import FORWARD_GRAD, FORWARD_TRAINING, KIND
 
 FORWARD, LOSS, METRICS = KIND["forward"], KIND["loss"], KIND["metrics"]
 METRIC_PACKAGES = ("torchmetrics", "torcheval")
+CLASSES_LIMIT = 2000
 
 
 class Call:
@@ -33,17 +33,12 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
     kinds: dict[type, tuple[int, int]] = {}
     grad_enabled: list[Any] = []
 
-    def kind_of(class_: type) -> tuple[int, int]:
-        torch = sys.modules["torch"]
+    def learn_kind(class_: type) -> tuple[int, int]:
         if not grad_enabled:
-            grad_enabled.append(torch.is_grad_enabled)
-        losses = sys.modules.get("torch.nn.modules.loss")
-        kind = FORWARD
-        if class_.__module__.split(".")[0] in METRIC_PACKAGES:
-            kind = METRICS
-        elif (losses is not None and issubclass(class_, losses._Loss)) or "loss" in class_.__name__.lower() or "criterion" in class_.__name__.lower():
-            kind = LOSS
-        known = kinds[class_] = (kind, recorder.name(class_.__name__))
+            grad_enabled.append(sys.modules["torch"].is_grad_enabled)
+        if len(kinds) >= CLASSES_LIMIT:  # a program that makes classes as it goes must not leak them here
+            kinds.clear()
+        known = kinds[class_] = (_kind(class_), recorder.name(class_.__name__))
         return known
 
     def wrap(original: Any) -> Any:
@@ -51,31 +46,30 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
             if Call.is_open or is_compiling() or get_ident() != recorder.training_thread:
                 return original(self, *args, **kwargs)
             class_ = type(self)
-            kind, name = kinds.get(class_) or kind_of(class_)
+            kind, name = kinds.get(class_) or learn_kind(class_)
             Call.is_open = True
             if Call.counter.is_counting:
                 Call.counter.stop()
             t0_ns = perf_counter_ns()
             try:
                 result = original(self, *args, **kwargs)
-                if Call.wants_output and kind == FORWARD:
-                    Call.output = _weak(result)
-                return result
             except BaseException as error:
                 without_own_frame(error)
                 raise
             finally:
                 t1_ns = perf_counter_ns()
                 Call.is_open = False
-                bits = schema.FORWARD_TRAINING if self.training else 0
+                # Not `self.training`: a module whose __init__ never ran has none, and must fail in its own way.
+                bits = FORWARD_TRAINING if self.__dict__.get("training", True) is not False else 0
                 if grad_enabled[0]():
-                    bits |= schema.FORWARD_GRAD
+                    bits |= FORWARD_GRAD
                 append((kind, recorder.training_thread, t0_ns, t1_ns, name, bits))
-                if Call.wants_output and kind == FORWARD:
-                    Call.counter.start()
+            if Call.wants_output and kind == FORWARD:
+                Call.output = _weak(result)
+                Call.counter.start()
+            return result
 
-        __call__.whyidle_original = original  # type: ignore[attr-defined]
-        return __call__
+        return stand_in(__call__, original)
 
     def forget() -> None:
         Call.is_open = False
@@ -86,6 +80,16 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
 
 def _weak(result: Any) -> Any:
     """A weak reference to the first tensor of a module's output; None where there is none."""
-    if isinstance(result, (tuple, list)) and result:
+    if type(result) in (tuple, list) and result:
         result = result[0]
-    return weakref.ref(result) if hasattr(result, "grad_fn") else None
+    return weakref.ref(result) if isinstance(result, sys.modules["torch"].Tensor) else None
+
+
+def _kind(class_: type) -> int:
+    losses = sys.modules.get("torch.nn.modules.loss")
+    name = class_.__name__.lower()
+    if str(class_.__module__).partition(".")[0] in METRIC_PACKAGES:
+        return METRICS
+    if losses is not None and issubclass(class_, losses._Loss):
+        return LOSS
+    return LOSS if "loss" in name or "criterion" in name else FORWARD

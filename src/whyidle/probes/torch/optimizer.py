@@ -48,9 +48,10 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
             return
         t0_ns = open_steps[-1]
         del open_steps[:]  # a step that raised left its start behind
+        t1_ns = perf_counter_ns()
         number = number_of(optimizer)
         recorder.training_thread = thread
-        append((OPTIMIZER, thread, t0_ns, perf_counter_ns(), number, read_flags[0]()))
+        append((OPTIMIZER, thread, t0_ns, t1_ns, number, read_flags[0]()))
 
     def forget() -> None:
         begun.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import io
 import os
 from _thread import get_ident
 from time import perf_counter_ns
@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from whyidle.probes.recorder import Recorder
-from whyidle.probes.wrapping import replace, without_own_frame
+from whyidle.probes.wrapping import replace, stand_in, without_own_frame
 from whyidle.record.schema import KIND
 
 CHECKPOINT = KIND["checkpoint"]
@@ -35,7 +35,6 @@ def _saving(recorder: Recorder, original: Any, name: str, target_position: int) 
     append = recorder.spans.append
     number = recorder.name(name)
 
-    @functools.wraps(original)
     def save(*args: Any, **kwargs: Any) -> Any:
         target = args[target_position] if 0 <= target_position < len(args) else None
         start = _position(target)
@@ -49,13 +48,12 @@ def _saving(recorder: Recorder, original: Any, name: str, target_position: int) 
             t1_ns = perf_counter_ns()
             append((CHECKPOINT, get_ident(), t0_ns, t1_ns, _written_bytes(target, start), number))
 
-    save.whyidle_original = original  # type: ignore[attr-defined]
-    return save
+    return stand_in(save, original)
 
 
 def _position(target: Any) -> int:
     try:
-        return int(target.tell())
+        return int(target.tell()) if isinstance(target, io.IOBase) else 0
     except Exception:
         return 0
 
@@ -65,6 +63,6 @@ def _written_bytes(target: Any, start: int) -> int:
     try:
         if isinstance(target, (str, os.PathLike)):
             return os.path.getsize(target)
-        return max(0, int(target.tell()) - start)
+        return max(0, _position(target) - start)
     except Exception:
         return 0
