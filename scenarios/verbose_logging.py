@@ -46,9 +46,7 @@ class Tagger(nn.Module):
 def describe(model, step, loss, rate):
     log.info("step %d loss %.5f lr %.2e", step, loss, rate)
     for name, parameter in model.named_parameters():
-        log.debug(
-            "step %d %s weight shape %s numel %d", step, name, tuple(parameter.shape), parameter.numel()
-        )
+        log.debug("step %d %s weight shape %s", step, name, tuple(parameter.shape))
         log.debug("step %d %s grad shape %s", step, name, tuple(parameter.grad.shape))
         log.debug("step %d %s %s on %s", step, name, parameter.dtype, parameter.device)
 

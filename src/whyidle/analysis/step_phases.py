@@ -102,6 +102,7 @@ def split(
         user_phase: the phase a `whyidle.phase` name stands for.
     """
     pieces = _pieces(segments, Lookup(list(validation)), user_phase)
+    has_loader = any(piece.kind == "next" for piece in pieces)
     result = PhaseSplit()
     by_piece = _samples_by_piece(pieces, samples)
     classify = _with_loops(classify, loop_of, pieces, by_piece)
@@ -112,8 +113,8 @@ def split(
             _add(result, piece.phase, piece.kind, piece.t1_ns - piece.t0_ns, here)
             continue
         for sample in here:
-            unnamed[classify(sample, _follows_forward(pieces, index)) or "other"] += 1
-    _share_unnamed(result, pieces, by_piece, unnamed, classify)
+            unnamed[classify(sample, has_loader and _follows_forward(pieces, index)) or "other"] += 1
+    _share_unnamed(result, pieces, by_piece, unnamed, classify, has_loader)
     return result
 
 
@@ -153,6 +154,7 @@ def _share_unnamed(
     by_piece: Mapping[int, list[Sample]],
     votes: Counter[str],
     classify: Callable[[Sample, bool], str | None],
+    has_loader: bool,
 ) -> None:
     """Time that no probe named goes to phases in the proportion of the samples that fell into it."""
     unnamed_ns = sum(piece.t1_ns - piece.t0_ns for piece in pieces if piece.phase == "")
@@ -171,7 +173,7 @@ def _share_unnamed(
     for index, samples in by_piece.items():
         if pieces[index].phase == "":
             for sample in samples:
-                phase = classify(sample, _follows_forward(pieces, index)) or "other"
+                phase = classify(sample, has_loader and _follows_forward(pieces, index)) or "other"
                 result.samples[phase].append(sample)
                 if phase != "other":
                     result.kind_samples[f"unnamed_{phase}"].append(sample)
@@ -222,7 +224,10 @@ def _named_by_neighbours(pieces: list[Piece], index: int) -> str:
 
 
 def _follows_forward(pieces: list[Piece], index: int) -> bool:
-    """Whether the step has computed before this stretch: then there is a result to look at."""
+    """Whether the step has computed before this stretch: then there is a result to look at.
+
+    Means something only where a DataLoader tells the end of one step from the start of the next.
+    """
     for piece in reversed(pieces[max(0, index - 12) : index]):
         if piece.phase in COMPUTE_PHASES:
             return True

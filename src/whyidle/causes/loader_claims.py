@@ -5,8 +5,10 @@ from __future__ import annotations
 from whyidle.analysis.facts import Facts, Loader
 from whyidle.findings import Range
 
-# Waiting below this share of the window is how a healthy prefetching loader looks from the loop.
-LEAST_WAIT_SHARE = 0.03
+# Waiting below this share of the window is how a healthy loader looks from the loop: a batch in memory
+# takes its fraction of a millisecond, and workers on full cores are late by a few per cent.
+LEAST_WAIT_SHARE = 0.05
+LEAST_WAIT_SHARE_WITH_WORKERS = 0.08
 # Full workers show 0.9 and more; epoch starts and the last batches of an epoch take the rest.
 BUSY_RATIO = 0.6
 OPENS_PER_SAMPLE = 4.0
@@ -19,7 +21,8 @@ MODEL_SPREAD = 0.15
 
 
 def waits(facts: Facts, loader: Loader) -> bool:
-    return facts.share(loader.wait_ns) >= LEAST_WAIT_SHARE
+    least = LEAST_WAIT_SHARE_WITH_WORKERS if loader.num_workers else LEAST_WAIT_SHARE
+    return facts.share(loader.wait_ns) >= least
 
 
 def needs_its_workers(facts: Facts, loader: Loader) -> bool:

@@ -11,16 +11,22 @@ BUSY_RATIO = 0.5  # of the samples: at least one other thread runs the user's Py
 # Python threads together get one core; a process far above that does its work outside the lock.
 CORES_WITH_THE_LOCK = 1.3
 LEAST_SHARE = 0.1
+LEAST_OTHERS_SHARE = 0.25  # on-CPU time of the other threads, of the window
 
 
 def judge(facts: Facts) -> Finding:
     threads = facts.threads
     if threads is None or threads.busy_ratio < BUSY_RATIO or threads.count < 1:
         return RuledOut(ID)
+    if facts.loader is not None and facts.loader.num_workers:
+        return RuledOut(ID)  # the data come from processes
     if facts.main_cpu_ns is None or not 0.6 <= facts.main_cpu_ns / facts.window_ns <= CORES_WITH_THE_LOCK:
         return RuledOut(ID)
     if facts.main_thread_cpu_ns is None:
         return CannotTell(ID, "thread_times")
+    others_ns = facts.main_cpu_ns - facts.main_thread_cpu_ns
+    if facts.share(others_ns) < LEAST_OTHERS_SHARE:
+        return RuledOut(ID)  # threads that only sleep hold no lock
     # The loop's thread is off its core when it waits for the lock, or for a batch that waits for it.
     waiting_ns = facts.window_ns - facts.main_thread_cpu_ns
     if facts.share(waiting_ns) < LEAST_SHARE:

@@ -18,7 +18,7 @@ FROM_LIST = re.compile(
 )
 # Data already in memory cost under this a sample; then a whole batch by one index is the better way.
 IN_MEMORY_NS = 50_000.0
-IN_MEMORY_LEAST_SHARE = 0.15
+IN_MEMORY_LEAST_SHARE = 0.2
 
 
 def judge(facts: Facts) -> Finding:
