@@ -106,7 +106,7 @@ class Validation:
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
-    """Step time over the run: medians of its first and last fifth, and how steadily it rose between."""
+    """Step time over the run: trimmed means of its first and last fifth, and how steadily it rose between."""
 
     first_ns: float
     last_ns: float

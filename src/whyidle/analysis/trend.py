@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import fmean
 
 from whyidle.analysis.facts import Trend
 from whyidle.analysis.intervals import union
@@ -30,8 +30,8 @@ def trend(trainer: Trainer, sources: Sources, lines: Lines) -> Trend | None:
     pauses += [(row[1], row[2]) for row in trainer.process.rows(schema.NEXT) if row[7]]
     durations = _without(ends, pauses)
     tenth = max(1, len(durations) // 10)
-    medians = [median(durations[at : at + tenth]) for at in range(0, len(durations) - tenth + 1, tenth)]
-    rises = sum(1 for before, after in pairwise(medians) if after > before)
+    levels = [level(durations[at : at + tenth]) for at in range(0, len(durations) - tenth + 1, tenth)]
+    rises = sum(1 for before, after in pairwise(levels) if after > before)
     fifth = max(1, len(ends) // 5)
     first_window, last_window = (ends[0], ends[fifth]), (ends[-fifth - 1], ends[-1])
     first, last = split_phases(trainer, sources, first_window), split_phases(trainer, sources, last_window)
@@ -41,15 +41,23 @@ def trend(trainer: Trainer, sources: Sources, lines: Lines) -> Trend | None:
     }
     growing = max(growth, key=lambda name: growth[name])
     return Trend(
-        first_ns=median(durations[:fifth]),
-        last_ns=median(durations[-fifth:]),
+        first_ns=level(durations[:fifth]),
+        last_ns=level(durations[-fifth:]),
         mean_ns=fmean(durations),
         cpu_growth_ratio=cpu_growth(trainer.process, ends),
-        monotony_ratio=rises / (len(medians) - 1) if len(medians) > 1 else 0.0,
+        monotony_ratio=rises / (len(levels) - 1) if len(levels) > 1 else 0.0,
         memory_growth_bytes=memory_growth(trainer.process, (low, high)),
         growing_phase=growing,
         line=lines.of(last.samples.get(growing, [])),
     )
+
+
+def level(durations: Sequence[float]) -> float:
+    """Mean without the tenth of outliers at each end: a median would jump between the two lengths of
+    steps that wait for every other batch."""
+    ordered = sorted(durations)
+    edge = len(ordered) // 10
+    return fmean(ordered[edge : len(ordered) - edge])
 
 
 def _without(ends: Sequence[int], pauses: Sequence[tuple[int, int]]) -> list[float]:
