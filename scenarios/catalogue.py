@@ -1,9 +1,9 @@
 """All scenarios in one table: which script has which planted cause, and where.
 
-A planted scenario takes `--cured`, which applies the known cure and changes nothing else. `also_fine` lists
-other causes that may rightly be reported beside the planted one. `line_marker` is a substring that occurs once in
-the file, on the line that makes the script slow; None where no single line does. `args` go on top of the
-defaults.
+A planted scenario takes `--cured`, which applies the known cure and changes nothing else. `also_fine`
+lists other causes that may rightly be reported beside the planted one. `line_marker` is a substring that
+occurs once in the file, on the line that makes the script slow; None where no single line does. `args` go
+on top of the defaults.
 """
 
 from __future__ import annotations

@@ -29,6 +29,22 @@ def clean(model, x):
     return model(x).to(torch.float64).cpu() * 2
 
 
+class Inner(torch.nn.Module):
+    def forward(self, x):
+        print("inside")
+        return x + 1
+
+
+class Outer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+        self.inner.register_forward_hook(lambda module, args, output: output * 2)
+
+    def forward(self, x):
+        return self.inner(x).cos()
+
+
 def show(label, function, *args):
     torch._dynamo.reset()
     counters.clear()
@@ -52,6 +68,7 @@ for backend in ("eager", "aot_eager"):
         optimizer.zero_grad()
 
     show("module", torch.compile(model, backend=backend), x)
+    show("nested", torch.compile(Outer(), backend=backend), x)
     show("clean", torch.compile(clean, backend=backend, fullgraph=True), model, x)
     show("chatty", torch.compile(chatty, backend=backend), model, x)
     step(x)

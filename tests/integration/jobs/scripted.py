@@ -58,4 +58,4 @@ with Mode():
 print(torch.func.vmap(lambda x: x.to(torch.float64) * 2)(torch.ones(3)))
 print(torch.func.grad(lambda x: x.cpu().sum() ** 2)(torch.ones(3)))
 meta = torch.ones(2, device="meta")
-print(meta.to("meta").device, meta.cpu)
+print(meta.to("meta").device, callable(meta.cpu))

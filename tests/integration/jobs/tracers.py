@@ -1,4 +1,4 @@
-# steps: 3
+# steps: -
 import sys
 import threading
 

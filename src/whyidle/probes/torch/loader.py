@@ -5,12 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-import weakref
 from _thread import get_ident
 from time import perf_counter_ns, process_time_ns, thread_time_ns
 from types import ModuleType
 from typing import Any
 
+from whyidle.probes.numbering import Numbering
 from whyidle.probes.python.files import OpenCounter
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch.fetch_meter import FetchMeter
@@ -31,19 +31,18 @@ SETTINGS = (
 
 
 def attach_loader(recorder: Recorder, module: ModuleType) -> None:
-    loaders: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id: a loader need not be hashable
-    counts = {"loader": 0, "iterator": 0}
+    loaders = Numbering()
+    counts = {"iterator": 0}
 
     def loader_number(loader: Any) -> int:
-        key = id(loader)
-        reference, number = loaders.get(key, (None, 0))
-        if reference is None or reference() is not loader:
-            number = counts["loader"]
-            counts["loader"] += 1
-            loaders[key] = weakref.ref(loader, lambda gone: loaders.pop(key, None)), number
+        number, is_new = loaders.number(loader)
+        if is_new:
             recorder.note("loader", id=number, settings=loader_settings(loader))
             recorder.start()
         return number
+
+    def forget() -> None:
+        loaders.clear()
 
     def number_iterator(loader: Any, iterator: Any, t0_ns: int, t1_ns: int) -> None:
         number = counts["iterator"] = counts["iterator"] + 1
@@ -72,6 +71,7 @@ def attach_loader(recorder: Recorder, module: ModuleType) -> None:
 
         return stand_in(__iter__, original)
 
+    recorder.after_fork.append(forget)
     replace(module.DataLoader, "__iter__", wrap_iter)
     replace(module._BaseDataLoaderIter, "__next__", lambda original: _timed_next(recorder, original))
 

@@ -44,7 +44,11 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
     def wrap(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
             if Call.is_open or is_compiling() or get_ident() != recorder.training_thread:
-                return original(self, *args, **kwargs)
+                try:
+                    return original(self, *args, **kwargs)
+                except BaseException as error:
+                    without_own_frame(error)
+                    raise
             class_ = type(self)
             kind, name = kinds.get(class_) or learn_kind(class_)
             Call.is_open = True

@@ -8,6 +8,7 @@ from time import perf_counter_ns
 from types import ModuleType
 from typing import Any
 
+from whyidle.probes.numbering import Numbering
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch import flags
 from whyidle.probes.wrapping import is_compiling, replace_timed
@@ -19,14 +20,12 @@ OPTIMIZER = KIND["optimizer"]
 def attach(recorder: Recorder, module: ModuleType) -> None:
     append = recorder.spans.append
     begun: dict[int, list[int]] = {}
-    numbers: dict[int, int] = {}
+    numbers = Numbering()
     read_flags: list[Any] = []
 
     def number_of(optimizer: Any) -> int:
-        key = id(optimizer)
-        number = numbers.get(key)
-        if number is None:
-            number = numbers[key] = len(numbers)
+        number, is_new = numbers.number(optimizer)
+        if is_new:
             recorder.note(
                 "optimizer", id=number, device=_device_of(optimizer), **{"class": type(optimizer).__name__}
             )
