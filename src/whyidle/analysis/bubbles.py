@@ -85,7 +85,9 @@ def idle(marks: Sequence[Mark], stretches: Sequence[Stretch]) -> Idle:
     return Idle(dict(by_phase), device_ns, unknown_ns)
 
 
-def _kernel_times(marks: Sequence[Mark], stretches: Sequence[Stretch], lags: Sequence[int]) -> dict[str, float]:
+def _kernel_times(
+    marks: Sequence[Mark], stretches: Sequence[Stretch], lags: Sequence[int]
+) -> dict[str, float]:
     """Device time of each kind of launching stretch, from those that began and ended behind."""
     seen: dict[str, list[int]] = defaultdict(list)
     for stretch in stretches:

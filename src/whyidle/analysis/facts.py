@@ -89,6 +89,8 @@ class Loader:
     first_start_ns: int = 0
     line: Line | None = None  # hottest line where samples are made
     predictions: Mapping[str, float] = field(default_factory=dict)  # change: step time, see loader_model
+    # Step time when making a batch takes only this part of what it takes now; from 0 to 1.
+    with_service_ratio: Mapping[float, float] = field(default_factory=dict)
     suggested_num_workers: int | None = None
     suggested_prefetch_factor: int | None = None
 

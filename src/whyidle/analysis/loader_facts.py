@@ -17,6 +17,7 @@ from whyidle.record import schema
 from whyidle.record.reader import ProcessRecord
 
 LATE_FACTOR = 2.0
+SERVICE_RATIOS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 
 class Next(NamedTuple):
@@ -314,6 +315,12 @@ def _predict(
         "free_data": fmean(computes),
         "cpu_bound": (worker_cpu + main_cpu) / (cores or 1.0),
     }
+    scaled = {
+        ratio: loader_model.step_ns(
+            _scaled(work, ratio), loader.num_workers, prefetch, in_order=loader.in_order
+        )
+        for ratio in SERVICE_RATIOS
+    }
     depth = None
     if loader.num_workers:
         depth, deeper = loader_model.shallowest_prefetch(work, loader.num_workers, prefetch)
@@ -323,7 +330,20 @@ def _predict(
         even = replace(work, services_ns=[min(service, 2 * usual) for service in services])
         predictions["even_samples"] = loader_model.step_ns(even, loader.num_workers, prefetch)
     return replace(
-        loader, predictions=predictions, suggested_num_workers=workers, suggested_prefetch_factor=depth
+        loader,
+        predictions=predictions,
+        suggested_num_workers=workers,
+        suggested_prefetch_factor=depth,
+        with_service_ratio=scaled,
+    )
+
+
+def _scaled(work: Workload, ratio: float) -> Workload:
+    """The same run with batches that take `ratio` of their time to make."""
+    return replace(
+        work,
+        services_ns=[service * ratio for service in work.services_ns],
+        worker_cpu_ns=work.worker_cpu_ns * ratio,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from whyidle.analysis.facts import Facts
 from whyidle.causes.base import evidence_of, line_evidence
-from whyidle.causes.loader_claims import needs_its_workers
+from whyidle.causes.loader_claims import needs_its_workers, saved_if_cheaper
 from whyidle.findings import CannotTell, Finding, Found, Range, Remedy, RuledOut, Safety
 from whyidle.units import ms_to_ns
 
@@ -23,11 +23,11 @@ def judge(facts: Facts) -> Finding:
         return RuledOut(ID)  # in a worker that is making shared memory: part of the hand-off
     if loader.collate_ratio < COLLATE_RATIO or loader.collate_ratio * loader.service_ns < LEAST_NS:
         return RuledOut(ID)
-    mid = 0.9 * loader.collate_ratio * loader.steady_wait_ns
+    removed = 0.9 * loader.collate_ratio
     return Found(
         ID,
         "data",
-        Range(0.4 * mid, mid, float(loader.steady_wait_ns)),
+        saved_if_cheaper(loader, Range(0.4 * removed, removed, 1.0)),
         evidence=(
             *evidence_of(
                 {

@@ -11,7 +11,7 @@ ON_RATIO = 0.5  # of the steps
 # Share of the named phases that each switch adds: reported gains of 1.4–2.5× for anomaly mode
 # (casebook DB01, DB02, and 1.4 reproduced), of 9× on call-heavy code for line tracing (DB04).
 SAVES_OF_COMPUTE = {
-    "anomaly_mode": (0.15, 0.35, 0.6),
+    "anomaly_mode": (0.2, 0.45, 0.65),
     "tracer": (0.1, 0.4, 0.9),
     "blocking_launches": (0.05, 0.2, 0.5),
 }

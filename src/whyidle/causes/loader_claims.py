@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from whyidle.analysis.facts import Facts, Loader
 from whyidle.findings import Range
 
@@ -81,6 +83,32 @@ def saved_by(facts: Facts, loader: Loader, change: str) -> Range | None:
     )
     high = max(mid, max(0.0, 1 - 0.7 * left_ns / max(modelled_ns, measured_ns)) * loader.steady_wait_ns)
     return Range(min(low, mid), mid, high)
+
+
+def saved_if_cheaper(loader: Loader, removed: Range) -> Range:
+    """Nanoseconds of steady waiting saved when these parts of making a batch fall away.
+
+    In the loop itself a part of the work is that part of the wait; behind workers the wait goes once
+    they outrun the step, which the replay knows.
+    """
+    return Range(*(_saved(loader, ratio) for ratio in (removed.low, removed.mid, removed.high)))
+
+
+def _saved(loader: Loader, removed_ratio: float) -> float:
+    table = sorted(loader.with_service_ratio.items())
+    if loader.num_workers == 0 or len(table) < 2:
+        return removed_ratio * loader.steady_wait_ns
+    now_ns, free_ns = table[-1][1], loader.predictions.get("free_data", table[0][1])
+    waiting_ns = max(now_ns - free_ns, 1.0)
+    left_ns = max(0.0, _interpolated(table, 1 - removed_ratio) - free_ns)
+    return max(0.0, 1 - left_ns / waiting_ns) * loader.steady_wait_ns
+
+
+def _interpolated(table: list[tuple[float, float]], at: float) -> float:
+    for (low, low_ns), (high, high_ns) in pairwise(table):
+        if at <= high:
+            return low_ns + (high_ns - low_ns) * max(0.0, at - low) / (high - low)
+    return table[-1][1]
 
 
 def free_cores(facts: Facts, loader: Loader) -> float | None:

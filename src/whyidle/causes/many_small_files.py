@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from whyidle.analysis.facts import Facts
 from whyidle.causes.base import evidence_of, line_evidence
-from whyidle.causes.loader_claims import needs_its_workers, opens_dominate, waiting_ratio
+from whyidle.causes.loader_claims import needs_its_workers, opens_dominate, saved_if_cheaper, waiting_ratio
 from whyidle.findings import CannotTell, Finding, Found, Range, Remedy, RuledOut, Safety
 
 ID = "many_small_files"
@@ -18,11 +18,11 @@ def judge(facts: Facts) -> Finding:
         return CannotTell(ID, "file_counts")
     if not opens_dominate(loader):
         return RuledOut(ID)
-    mid = (waiting_ratio(loader) or 0.0) * loader.steady_wait_ns
+    removed = 0.95 * (waiting_ratio(loader) or 0.0)
     return Found(
         ID,
         "data",
-        Range(0.5 * mid, mid, float(loader.steady_wait_ns)),
+        saved_if_cheaper(loader, Range(0.5 * removed, removed, 1.0)),
         evidence=(
             *evidence_of(
                 {

@@ -6,7 +6,7 @@ import re
 
 from whyidle.analysis.facts import Facts, Line
 from whyidle.causes.base import evidence_of, line_evidence
-from whyidle.causes.loader_claims import needs_its_workers
+from whyidle.causes.loader_claims import needs_its_workers, saved_if_cheaper
 from whyidle.findings import CannotTell, Finding, Found, Range, Remedy, RuledOut, Safety
 
 ID = "rows_fetched_one_by_one"
@@ -33,8 +33,9 @@ def judge(facts: Facts) -> Finding:
         share = max(line.share_ratio, line.libraries.get("pandas", 0.0))
         if pattern == "pandas":  # one array made up front replaces all the function does
             share = max(share, line.function_share_ratio)
-        mid = 0.9 * share * loader.steady_wait_ns
-        return _found(facts, line, pattern, Range(0.5 * mid, mid, float(loader.steady_wait_ns)))
+        removed = 0.95 * share
+        saves = saved_if_cheaper(loader, Range(0.5 * removed, removed, 1.0))
+        return _found(facts, line, pattern, saves)
     is_in_memory = (
         loader.num_workers == 0
         and (loader.opens_per_sample or 0.0) < 0.01

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from whyidle.analysis.facts import Facts
 from whyidle.causes.base import evidence_of, line_evidence
-from whyidle.causes.loader_claims import needs_its_workers
+from whyidle.causes.loader_claims import needs_its_workers, saved_if_cheaper
 from whyidle.findings import CannotTell, Evidence, Finding, Found, Range, Remedy, RuledOut, Safety
 
 ID = "same_file_reread"
@@ -24,12 +24,12 @@ def judge(facts: Facts) -> Finding:
     # Samples that open nothing else spend their time on that file; others share it.
     own = min(1.0, (loader.reopened_per_sample or 0.0) / max(loader.opens_per_sample, 1e-9))
     line = loader.line
-    top = line.share_ratio if line is not None else 0.5
-    mid = max(own * 0.8, top) * loader.steady_wait_ns * (1 - (loader.collate_ratio or 0.0))
+    top = max(line.share_ratio, line.function_share_ratio) if line is not None else 0.5
+    removed = min(0.95, max(own * 0.8, top) * (1 - (loader.collate_ratio or 0.0)))
     return Found(
         ID,
         "data",
-        Range(0.3 * mid, mid, float(loader.steady_wait_ns)),
+        saved_if_cheaper(loader, Range(0.4 * removed, removed, 1.0)),
         evidence=(
             Evidence("same_file", PurePath(loader.reopened_path).name),
             *evidence_of({"same_file_opens_count": loader.reopened_per_sample}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from whyidle.analysis.facts import Facts, Loader
 from whyidle.causes.base import evidence_of, line_evidence
-from whyidle.causes.loader_claims import needs_its_workers, opens_dominate, waiting_ratio
+from whyidle.causes.loader_claims import needs_its_workers, opens_dominate, saved_if_cheaper, waiting_ratio
 from whyidle.findings import CannotTell, Finding, Found, Range, Remedy, RuledOut, Safety
 
 ID = "sample_waits_for_storage"
@@ -28,11 +28,11 @@ def judge(facts: Facts) -> Finding:
         return CannotTell(ID, "batch_timing")
     if ratio < WAITING_RATIO or not reads_files(loader) or opens_dominate(loader):
         return RuledOut(ID)
-    mid = ratio * loader.steady_wait_ns
+    removed = 0.95 * ratio
     return Found(
         ID,
         "data",
-        Range(0.5 * mid, mid, float(loader.steady_wait_ns)),
+        saved_if_cheaper(loader, Range(0.5 * removed, removed, 1.0)),
         evidence=(
             *evidence_of(
                 {
