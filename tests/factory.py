@@ -22,7 +22,7 @@ from whyidle.analysis.stacks import Frame, Sample, Stack
 from whyidle.analysis.steps import Steps, find_steps
 from whyidle.analysis.timeline import Span, thread_spans
 from whyidle.record import schema
-from whyidle.record.reader import ProcessRecord, RunRecord, Row
+from whyidle.record.reader import ProcessRecord, Row, RunRecord
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 THREAD = 7
@@ -39,7 +39,7 @@ UNITS_NS = {"s": S, "ms": MS, "us": US, "ns": 1}
 def build(kind: type[T], data: Mapping[str, Any]) -> T:
     """A dataclass from a dict, recursively; unknown keys and wrong types fail.
 
-    Numbers may be written as durations: "12 s", "0.4 ms".
+    Numbers may be written as durations: "12 s", "0.4 ms". None stands for the field's default.
     """
     hints = get_type_hints(kind)
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
@@ -47,13 +47,12 @@ def build(kind: type[T], data: Mapping[str, Any]) -> T:
     if unknown:
         raise KeyError(f"{kind.__name__} has no {sorted(unknown)}")
     required = {
-        name
-        for name, field in known.items()
-        if field.default is MISSING and field.default_factory is MISSING
+        name for name, field in known.items() if field.default is MISSING and field.default_factory is MISSING
     }
     if required - set(data):
         raise KeyError(f"{kind.__name__} needs {sorted(required - set(data))}")
-    return kind(**{name: _value(hints[name], value, name) for name, value in data.items()})
+    given = {name: value for name, value in data.items() if value is not None or name in required}
+    return kind(**{name: _value(hints[name], value, name) for name, value in given.items()})
 
 
 def _value(hint: Any, value: Any, name: str) -> Any:
@@ -65,7 +64,8 @@ def _value(hint: Any, value: Any, name: str) -> Any:
     if is_dataclass(hint) and isinstance(hint, type):
         return build(hint, value)
     if origin is not None and issubclass(origin, Mapping):
-        return {key: _value(inner[1], item, f"{name}.{key}") for key, item in value.items()}
+        known = {key: item for key, item in value.items() if item is not None}
+        return {key: _value(inner[1], item, f"{name}.{key}") for key, item in known.items()}
     if origin is tuple:
         return tuple(_value(inner[0], item, name) for item in value)
     if hint in (int, float):
@@ -207,7 +207,7 @@ class Tape:
         return iterator
 
     def usage(self, **columns: int) -> None:
-        row = {name: 0 for name in schema.TABLES[schema.USAGE]} | {"t_ns": self.now} | columns
+        row = dict.fromkeys(schema.TABLES[schema.USAGE], 0) | {"t_ns": self.now} | columns
         self.tables[schema.USAGE].append(tuple(row.values()))
 
     def sample(self, *frames: Frame, libraries: tuple[str, ...] = (), t_ns: int | None = None) -> None:

@@ -84,7 +84,7 @@ class Lab:
         return subprocess.run(
             command,
             cwd=self.folder,
-            env={**os.environ, "PYTHONHASHSEED": "0", **environ},
+            env={**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", **environ},
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,

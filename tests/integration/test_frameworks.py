@@ -35,9 +35,9 @@ def test_a_framework_loop_is_understood(lab: Lab, job: str) -> None:
     assert optimizer_rows(observed) == STEPS
     assert STEPS - 10 <= observed.steps <= STEPS  # leading steps may be warm-up
     assert sum(phase["host_ratio"] for phase in report["phases"].values()) == pytest.approx(1, abs=0.01)
-    per_step_s = 240 / STEPS * SAMPLE_S
-    assert phases["data"] == pytest.approx(observed.steps * per_step_s, rel=0.6)
-    assert phases["validation"] > 0.8 * 80 * SAMPLE_S
+    data_s = observed.steps * 240 / STEPS * SAMPLE_S
+    assert 0.9 * data_s < phases["data"] < 3 * data_s  # a sleep lasts longer on a busy machine
+    assert 0.9 * 80 * SAMPLE_S < phases["validation"] < 0.5 * report["window_s"]
     assert {"forward", "backward", "optimizer"} <= set(phases)
     assert phases["other"] < 0.15 * report["window_s"]
     assert report["phases"]["data"]["hot_line"].startswith(f"{job}.py:")

@@ -42,21 +42,64 @@ LIBRARY_PHASES: Mapping[str, str] = {
     "safetensors": "checkpoint",
 }
 NUMERIC_LIBRARIES = frozenset(("numpy", "scipy", "pandas"))
+
+
+def _words(stems: str, anywhere: str = r"(?!)") -> re.Pattern[str]:
+    """Finds stems where a word of snake_case or camelCase begins, and a pattern anywhere.
+
+    Mid-word they mean something else: geo-metric, finger-print, down-sample.
+    """
+    small = "|".join(stems.split())
+    capitals = "|".join(stem[0].upper() + stem[1:] for stem in stems.split() if stem[0].isalpha())
+    # What trains and also evaluates, logs or saves is named for its loop.
+    return re.compile(rf"(?<![A-Za-z])(?<!(?i:and_))(?i:{small})|(?<=[a-z])(?:{capitals})|(?i:{anywhere})")
+
+
+END = r"(?![A-Za-z])"
 # Words in the names of the user's own functions, and in the line itself.
 WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("checkpoint", re.compile(r"checkpoint|ckpt|save_|_save\b|\bsave\b|snapshot|fsync", re.I)),
-    ("loss", re.compile(r"loss|criterion|assign_targets?|match_anchors", re.I)),
     (
-        "metrics",
-        re.compile(
-            r"metric|accuracy|\bacc\b|\bacc_|_acc\b|\bf1|f1_|auroc|\bauc|auc_|_auc|roc_|confusion|precision|recall|"
-            r"\biou|_iou|\bbleu|rouge|perplexity|evaluat|ranking|calibration|pearson|spearman|\bmae\b|\brmse\b",
-            re.I,
+        "checkpoint",  # but not recomputing activations
+        _words(
+            r"checkpoint(?<!gradient_checkpoint)(?<!activation_checkpoint)(?!ed|ing|_seq|.*use_reentrant) "
+            rf"ckpt save{END} autosave snapshot fsync"
         ),
     ),
-    ("logging", re.compile(r"\blog_|_log\b|\blog\b|logger|\breport|print|tracker|histogram|\bdump_", re.I)),
-    ("progress", re.compile(r"progress|\bpbar|render_bar|\bbar\b", re.I)),
-    ("data", re.compile(r"load|fetch|\bread|_read|batch|augment|decod|preproc|transform|collat|sampl", re.I)),
+    (
+        "loss",
+        _words(
+            r"loss(?!less|y|ary) (?:mse|ce|bce|kl|l1|nll|dice|focal|huber|triplet|hinge|gan|adv|reg)loss "
+            r"criterion assign_?targets? match_?anchors"
+        ),
+    ),
+    (
+        "metrics",
+        _words(
+            rf"metric accurac acc{END}(?!_(?:steps?|grad|iter|batch)) f1{END} auroc auc{END} roc{END} "
+            r"confusion (?<!mixed_)(?<!full_)(?<!half_)(?<!set_)(?<!matmul_)precision recall(?!ed) "
+            rf"ious?{END} bleu rouge perplexity evaluat ranking calibration pearson spearman "
+            rf"mae{END} rmse{END}"
+        ),
+    ),
+    (
+        "logging",  # but not logarithms
+        _words(
+            r"log_(?!prob|soft|sigm|likel|mel|spec|norm|sum|std|var|alpha|odds|scale|det|abs|density|weight|"
+            rf"kernel|magn|marg|post|prior|mix|[a-z]{END}) logger print(?!ed|able) pprint report dump_",
+            r"_log(?![a-z_])|^log$|(?<![\w.])log\(\s*f?[\"']|(?:add|write|log)_histogram|tracker\.(?:log|add)|"
+            r"\b(?:wandb|self|run|logger|trainer|writer|experiment|mlflow|fabric|accelerator)\.log\b",
+        ),
+    ),
+    ("progress", _words(rf"progress(?!i) pbar (?:render|draw|show|update)_?bars?{END} bar{END}(?=\.|$)")),
+    (
+        "data",
+        _words(
+            rf"load prefetch fetch read(?:er)?{END} augment decod(?!er) preproc transform(?!er) collat "
+            r"sampl resampl",
+            r"(?:get|make|next|build|prepare|form|draw|stack|pad|assemble|iter)_(?:\w+_)?batch|"
+            r"batch_?(?:es|iter|gen|of|from)",
+        ),
+    ),
 )
 WAITING_LIBRARIES = frozenset(("queue", "threading", "concurrent", "multiprocessing", "selectors", "asyncio"))
 

@@ -80,7 +80,7 @@ def find_steps(spans: list[Span], ended_nexts: frozenset[int] = frozenset()) -> 
     return Steps(
         ends_ns=ends_ns,
         first_request_ns=first_request_ns,
-        warm_up_end_ns=_warm_up_end(spans, ends_ns, first_request_ns),
+        warm_up_end_ns=None if replay else _warm_up_end(spans, ends_ns, first_request_ns),
         last_activity_ns=max([ends_ns[-1], *(end for _, end in validation), *_last_saves(spans)]),
         training_iterators=training,
         validation=tuple(validation),

@@ -13,6 +13,7 @@ LEAST_WAIT_SHARE = 0.05
 LEAST_WAIT_SHARE_WITH_WORKERS = 0.08
 # Full workers show 0.9 and more; epoch starts and the last batches of an epoch take the rest.
 BUSY_RATIO = 0.6
+QUEUE_ENOUGH_RATIO = 0.6
 OPENS_PER_SAMPLE = 4.0
 SMALL_FILE_BYTES = 64 * 1024  # below it an open costs more than the read on any network file system
 OPEN_WAITING_RATIO = 0.4
@@ -83,6 +84,13 @@ def saved_by(facts: Facts, loader: Loader, change: str) -> Range | None:
     )
     high = max(mid, max(0.0, 1 - 0.7 * left_ns / max(modelled_ns, measured_ns)) * loader.steady_wait_ns)
     return Range(min(low, mid), mid, high)
+
+
+def hides_in_queue(facts: Facts, loader: Loader) -> bool:
+    """Whether a deeper queue alone saves nearly what more workers would: then depth is the cure."""
+    more = saved_by(facts, loader, "more_workers")
+    deeper = saved_by(facts, loader, "deeper_prefetch")
+    return deeper is not None and (more is None or deeper.mid >= QUEUE_ENOUGH_RATIO * more.mid)
 
 
 def saved_if_cheaper(loader: Loader, removed: Range) -> Range:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from whyidle.analysis.facts import Facts
 from whyidle.causes.base import evidence_of
-from whyidle.causes.loader_claims import saved_by, waits
+from whyidle.causes.loader_claims import hides_in_queue, saved_by, waits
 from whyidle.findings import CannotTell, Finding, Found, Remedy, RuledOut, Safety
 
 ID = "prefetch_too_shallow"
@@ -21,6 +21,8 @@ def judge(facts: Facts) -> Finding:
     if saves is None:
         return CannotTell(ID, "batch_timing")
     if depth is None or depth <= now or saves.low <= 0 or saves.mid < WORTH_RATIO * loader.steady_wait_ns:
+        return RuledOut(ID)
+    if not hides_in_queue(facts, loader):
         return RuledOut(ID)
     return Found(
         ID,

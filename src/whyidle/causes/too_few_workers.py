@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from whyidle.analysis.facts import Facts
 from whyidle.causes.base import evidence_of, line_evidence
-from whyidle.causes.loader_claims import saved_by, waits
+from whyidle.causes.loader_claims import hides_in_queue, saved_by, waits
 from whyidle.findings import CannotTell, Finding, Found, Remedy, RuledOut, Safety
 
 ID = "too_few_workers"
-# From the first batch on, full workers show 0.9 and more; epoch starts and the last batches take the rest.
-BUSY_RATIO = 0.7
+# Full workers show 0.9 and more. Where the step takes about as long as the workers, both wait for each
+# other by turns and the workers show little over a half; below, something else holds the batches up.
+BUSY_RATIO = 0.45
 
 
 def judge(facts: Facts) -> Finding:
@@ -23,6 +24,8 @@ def judge(facts: Facts) -> Finding:
     if saves is None:
         return CannotTell(ID, "batch_timing")
     if loader.worker_busy_ratio < BUSY_RATIO or workers <= loader.num_workers or saves.low <= 0:
+        return RuledOut(ID)
+    if hides_in_queue(facts, loader):
         return RuledOut(ID)
     return Found(
         ID,

@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 import os
-import resource
+import sys
 import time
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from typing import Any
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def _standard_module(name: str) -> Any:
+    """A module of the standard library that torch does not import, without making it known.
+
+    A program may have a file of its own that is called the same, and must find that one first.
+    """
+    if name in sys.modules:
+        return sys.modules[name]
+    library = os.path.dirname(os.__file__)
+    spec = PathFinder.find_spec(name, [path for path in sys.path if path.startswith(library)])
+    if name in sys.builtin_module_names or spec is None or spec.loader is None:
+        module = __import__(name)
+    else:
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    sys.modules.pop(name, None)
+    return module
+
+
+resource = _standard_module("resource")
 
 
 def read(probe_ns: int) -> tuple[int, ...]:

@@ -106,7 +106,7 @@ class Recorder:
 
     def end(self) -> None:
         """Write all that is left; called at the end of the process, from any thread."""
-        if self._has_ended or not (self._has_started or self.spans or self.fetches):
+        if self._has_ended or not self._has_started:
             return
         self._has_ended = True
         if not self._thread.is_current:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 import time
 from _thread import get_ident
 from collections import deque
@@ -25,15 +24,7 @@ COST_LIMIT_RATIO = 0.003
 
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-
-def _library_folders() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    folders = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib") if paths.get(key)}
-    folders.update(f"{folder}{os.sep}" for folder in tuple(folders))
-    return tuple(folder for folder in folders if folder.endswith(os.sep))
-
-
-_LIBRARY_FOLDERS = _library_folders()
+_LIBRARY_FOLDERS = (os.path.dirname(os.path.abspath(os.__file__)) + os.sep,)
 _PACKAGE_FOLDERS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 

@@ -112,12 +112,4 @@ attempt(__import__, "torch.no_such_module")
 with warnings.catch_warnings():
     warnings.simplefilter("error")
     attempt(float, x.sum())
-
-
-class Late:
-    def __del__(self):
-        raise RuntimeError("late")
-
-
-late = Late()
 BrokenForward()(torch.ones(2, 2))

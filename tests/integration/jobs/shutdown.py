@@ -29,3 +29,11 @@ print(sys.argv, __name__, __file__ == os.path.abspath(sys.argv[0]), threading.ac
 print(gc.isenabled(), gc.get_threshold(), gc.collect.__doc__)
 print([name for name in sys.modules if name.startswith(("pynvml", "psutil", "wcwidth"))])
 del cycle
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        raise SystemExit(4)
+
+
+Net()(kept.tensor)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ def points(intervals: list[Interval]) -> set[int]:
 
 def are_apart(intervals: list[Interval]) -> bool:
     edges = [edge for interval in intervals for edge in interval]
-    return all(before < after for before, after in zip(edges, edges[1:], strict=False))
+    return all(before < after for before, after in pairwise(edges))
 
 
 @given(INTERVALS)

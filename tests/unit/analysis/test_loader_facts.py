@@ -262,7 +262,9 @@ def test_an_epoch_start_is_the_making_of_the_iterator_and_its_first_batch() -> N
     assert loader.wait_ns == 1020 * MS
 
 
-@pytest.mark.xfail(strict=True, reason="the second batch and the making of the iterator are taken for its start")
+@pytest.mark.xfail(
+    strict=True, reason="the second batch and the making of the iterator are taken for its start"
+)
 def test_after_a_warm_up_the_second_batch_is_not_taken_for_the_first() -> None:
     """Nearly every first step on a GPU is a warm-up step."""
     tape = tape_with(num_workers=2)

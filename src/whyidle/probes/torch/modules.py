@@ -16,7 +16,6 @@ from whyidle.record.schema import FORWARD_GRAD, FORWARD_TRAINING, KIND
 
 FORWARD, LOSS, METRICS = KIND["forward"], KIND["loss"], KIND["metrics"]
 METRIC_PACKAGES = ("torchmetrics", "torcheval")
-CLASSES_LIMIT = 2000
 
 
 class Call:
@@ -30,15 +29,21 @@ class Call:
 
 def attach(recorder: Recorder, module: ModuleType) -> None:
     append = recorder.spans.append
-    kinds: dict[type, tuple[int, int]] = {}
+    kinds: dict[int, tuple[int, int]] = {}  # by the class's id: to hold a class is to hold its whole module
+    watched: dict[int, weakref.ref[type]] = {}
     grad_enabled: list[Any] = []
 
     def learn_kind(class_: type) -> tuple[int, int]:
         if not grad_enabled:
             grad_enabled.append(sys.modules["torch"].is_grad_enabled)
-        if len(kinds) >= CLASSES_LIMIT:  # a program that makes classes as it goes must not leak them here
-            kinds.clear()
-        known = kinds[class_] = (_kind(class_), recorder.name(class_.__name__))
+        key = id(class_)
+
+        def forget_class(reference: Any) -> None:
+            kinds.pop(key, None)
+            watched.pop(key, None)
+
+        watched[key] = weakref.ref(class_, forget_class)
+        known = kinds[key] = (_kind(class_), recorder.name(class_.__name__))
         return known
 
     def wrap(original: Any) -> Any:
@@ -50,7 +55,7 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
                     without_own_frame(error)
                     raise
             class_ = type(self)
-            kind, name = kinds.get(class_) or learn_kind(class_)
+            kind, name = kinds.get(id(class_)) or learn_kind(class_)
             Call.is_open = True
             if Call.counter.is_counting:
                 Call.counter.stop()

@@ -1,0 +1,101 @@
+"""Device tensors and the host memory behind them.
+
+A device tensor is a real torch tensor on `simgpu` whose storage points at host memory; the storage object carries an
+`Allocation`. Views, parameters and detached tensors share that storage, so they all find their data through it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .device import device
+
+DEVICE = torch.device("privateuseone", 0)  # the same device goes by the name simgpu:0 once it is registered
+CPU = torch.device("cpu")
+HOST_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+
+_VIEWS_LIMIT = 64
+_make_storage = torch._C._construct_storage_from_data_pointer
+_make_tensor = torch._C._acc.create_empty_tensor
+_set = torch.ops.aten.set_.source_Storage_storage_offset._handle.redispatch_boxed
+
+
+class Allocation:
+    """A block of simulated device memory: host bytes, and the host tensors that view them."""
+
+    __slots__ = ("byte_count", "host", "views")
+
+    def __init__(self, host: torch.UntypedStorage) -> None:
+        self.byte_count = 0
+        byte_count = host.nbytes()
+        device.allocate(byte_count)
+        self.byte_count = byte_count
+        self.host = host
+        self.views: dict[Any, torch.Tensor] = {}
+
+    def __del__(self) -> None:
+        device.free(self.byte_count)
+
+
+def new_storage(host: torch.UntypedStorage) -> torch.UntypedStorage:
+    """A device storage over host memory; counts against the device's memory until it dies."""
+    allocation = Allocation(host)
+    storage = _make_storage(host.data_ptr(), DEVICE, allocation.byte_count)
+    storage.allocation = allocation
+    host.backs_simgpu = True
+    return storage
+
+
+def empty_storage(byte_count: int) -> torch.UntypedStorage:
+    if byte_count + device.allocated_bytes > device.cost.memory_bytes:
+        device.allocate(byte_count)  # raises before the host commits the memory
+    return new_storage(torch.UntypedStorage(byte_count))
+
+
+def is_on_device(tensor: torch.Tensor) -> bool:
+    return hasattr(tensor.untyped_storage(), "allocation")
+
+
+def wrap(host: torch.Tensor) -> torch.Tensor:
+    """The device tensor over a host tensor that nobody else holds."""
+    storage = new_storage(host.untyped_storage())
+    shape, stride, offset, dtype = host.shape, host.stride(), host.storage_offset(), host.dtype
+    tensor = _make_tensor((), dtype)
+    _set(HOST_KEYS, tensor, storage, offset, shape, stride)
+    storage.allocation.views[shape, stride, offset, dtype] = host
+    return tensor
+
+
+def backs_a_device_tensor(host: torch.Tensor) -> bool:
+    return hasattr(host.untyped_storage(), "backs_simgpu")
+
+
+def rebind(tensor: torch.Tensor, host: torch.Tensor) -> None:
+    """Point a device tensor at the host tensor that an `out=` or `resize_` left behind."""
+    storage = tensor.untyped_storage()
+    allocation = storage.allocation
+    host_storage = host.untyped_storage()
+    if host_storage.data_ptr() != storage.data_ptr() or host_storage.nbytes() != allocation.byte_count:
+        storage = new_storage(host_storage)
+    _set(HOST_KEYS, tensor, storage, host.storage_offset(), host.shape, host.stride())
+
+
+def host_view(tensor: torch.Tensor) -> torch.Tensor:
+    """The host tensor over the same memory as a device tensor; a host tensor gives itself."""
+    try:
+        allocation = tensor.untyped_storage().allocation
+    except AttributeError:
+        return tensor
+    key = tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
+    views = allocation.views
+    view = views.get(key)
+    if view is None:
+        if len(views) > _VIEWS_LIMIT:
+            views.clear()
+        view = torch.empty(0, dtype=key[3], device=CPU).set_(allocation.host, key[2], key[0], key[1])
+        views[key] = view
+    if tensor.is_conj():
+        view = view.conj()
+    return torch._neg_view(view) if tensor.is_neg() else view
