@@ -193,7 +193,7 @@ class Tape:
         iterator = self.iterate(loader)
         for _ in range(steps):
             self.next(iterator, data)
-            self.train(**step)
+            self.train(**step)  # type: ignore[arg-type]
             self.wait(gap)
         self.next(iterator, 10 * US, has_ended=True)
         return iterator

@@ -5,8 +5,6 @@ Values are the CPU's; time is virtual, on the host's clock. See simulator/README
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import backend
 from .clock import now_ns
 from .device import Counters, Kernel, device
@@ -90,6 +88,3 @@ def forget() -> None:
     """Start new books: truth, kernels, counters, memory peaks."""
     device.forget()
 
-
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"module 'simgpu' has no attribute '{name}'; the torch-like interface is torch.simgpu")

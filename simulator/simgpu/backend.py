@@ -12,9 +12,11 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 from . import autocast, copies, device_module, operators, recurrent, streams
 from .device import after_fork, device
-from .tensors import empty_storage
+from .tensors import empty, empty_storage, empty_strided
 
 _OWN_KERNELS: dict[str, Callable[..., Any]] = {
+    "empty.memory_format": empty,
+    "empty_strided": empty_strided,
     "copy_": copies.copy_,
     "_to_copy": copies.to_copy,
     "_copy_from": copies.copy_from,
@@ -26,6 +28,7 @@ _OWN_KERNELS: dict[str, Callable[..., Any]] = {
     "set_.source_Tensor": copies.set_to_tensor,
     "set_": copies.set_to_nothing,
     "record_stream": copies.record_stream,
+    "_pack_padded_sequence": recurrent.pack_padded,
     "_thnn_fused_lstm_cell": recurrent.lstm_cell,
     "_thnn_fused_lstm_cell_backward_impl": recurrent.lstm_cell_backward,
     "_thnn_fused_gru_cell": recurrent.gru_cell,

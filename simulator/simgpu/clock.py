@@ -6,12 +6,13 @@ import time
 
 now_ns = time.perf_counter_ns
 
-_SPIN_NS = 150_000  # a sleeping thread wakes up to this late, so the last stretch is polled
+_SPIN_NS = 120_000  # a sleeping thread wakes up to this late, so the last stretch is polled, as a GPU driver does
 
 
 def sleep_until_ns(deadline_ns: int) -> None:
-    while (left_ns := deadline_ns - now_ns()) > 0:
-        time.sleep((left_ns - _SPIN_NS) / 1e9 if left_ns > _SPIN_NS else 0)
+    while (left_ns := deadline_ns - now_ns()) > _SPIN_NS:
+        time.sleep((left_ns - _SPIN_NS) / 1e9)
+    spin_until_ns(deadline_ns)
 
 
 def spin_until_ns(deadline_ns: int) -> None:

@@ -18,8 +18,10 @@ Tensor = torch.Tensor
 Kernel = Callable[..., Any]
 
 # Indices may live on the host, as on a real device; each use copies them over.
-_TAKES_HOST_TENSORS = {"index", "_index_put_impl_", "index_put_", "index_put", "_unsafe_index", "_unsafe_index_put"}
-_FREE = {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted", "is_same_size"}
+_UPLOADS_INDICES = {"index", "_index_put_impl_", "index_put_", "index_put", "_unsafe_index", "_unsafe_index_put"}
+# These read lengths where they are, on the host.
+_READS_HOST_LENGTHS = {"_pack_padded_sequence_backward", "_pad_packed_sequence"}
+_FREE = {"new_empty_strided", "is_same_size"}
 
 
 def build(op: torch._ops.OpOverload) -> Kernel:
@@ -98,7 +100,8 @@ def _wrap_result(host: Tensor, args: Sequence[Any]) -> Tensor:
 def _runner(op: torch._ops.OpOverload) -> Callable[[Sequence[Any], dict[str, Any]], Any]:
     """Runs the operator on the host and enqueues its cost; returns host tensors."""
     call, name = op._op, op._schema.name.removeprefix("aten::")
-    takes_host_tensors = name in _TAKES_HOST_TENSORS
+    uploads_indices = name in _UPLOADS_INDICES
+    admit = _upload if uploads_indices else _accept if name in _READS_HOST_LENGTHS else _refuse
     flops_of = FLOPS.get(name)
     is_free = name in _FREE
     size_depends_on_data = torch.Tag.dynamic_output_shape in op.tags
@@ -109,9 +112,9 @@ def _runner(op: torch._ops.OpOverload) -> Callable[[Sequence[Any], dict[str, Any
     def run(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         began_ns = now_ns()
         tensors: list[Tensor] = []
-        host_args = [_to_host(a, tensors, takes_host_tensors) for a in args]
+        host_args = [_to_host(a, tensors, admit) for a in args]
         if kwargs:
-            kwargs = {k: _to_host(v, tensors, takes_host_tensors) for k, v in kwargs.items()}
+            kwargs = {k: _to_host(v, tensors, admit) for k, v in kwargs.items()}
             kwargs.pop("pin_memory", None)
         out = call(*host_args, **kwargs)
         if is_free:
@@ -122,36 +125,42 @@ def _runner(op: torch._ops.OpOverload) -> Callable[[Sequence[Any], dict[str, Any
         device.launch(name, flops_of(host_args, out) if flops_of else 0.0, byte_count)
         if cost.launch_us:
             spin_until_ns(began_ns + int(cost.launch_us * 1e3))
-        if waits or (takes_host_tensors and _has_mask(args)):
+        if waits or (uploads_indices and _has_mask(args)):
             device.synchronize_queue()
         return out
 
     return run
 
 
-def _to_host(value: Any, tensors: list[Tensor], takes_host_tensors: bool) -> Any:
+def _to_host(value: Any, tensors: list[Tensor], admit: Callable[[Tensor], None]) -> Any:
     if isinstance(value, Tensor):
         host = host_view(value)
         if host is value and value.dim():
-            _admit_host_tensor(value, takes_host_tensors)
+            admit(value)
         tensors.append(host)
         return host
     kind = type(value)
     if kind is list or kind is tuple:
         if any(isinstance(v, Tensor) for v in value):
-            return [_to_host(v, tensors, takes_host_tensors) for v in value]
+            return [_to_host(v, tensors, admit) for v in value]
         return value
     if kind is torch.device:
         return CPU
     return value
 
 
-def _admit_host_tensor(tensor: Tensor, takes_host_tensors: bool) -> None:
-    if not takes_host_tensors:
-        raise RuntimeError(
-            "Expected all tensors to be on the same device, but found at least two devices, "
-            f"simgpu:0 and {tensor.device}!"
-        )
+def _refuse(tensor: Tensor) -> None:
+    raise RuntimeError(
+        "Expected all tensors to be on the same device, but found at least two devices, "
+        f"simgpu:0 and {tensor.device}!"
+    )
+
+
+def _accept(tensor: Tensor) -> None:
+    pass
+
+
+def _upload(tensor: Tensor) -> None:
     charge_upload(tensor, non_blocking=False)
 
 
@@ -176,7 +185,8 @@ _LEAVE_COMPOSITE = {
     *("_fw_primal", "_make_dual", "_lazy_clone", "_print", "resize_as_", "is_coalesced", "sparse_dim", "dense_dim"),
     *("sym_size", "sym_stride", "sym_numel", "sym_storage_offset", "_new_zeros_with_same_feature_meta"),
     # answered by copies.py
-    *("copy_", "_to_copy", "_pin_memory", "is_pinned", "_copy_from", "_local_scalar_dense"),
+    *("empty", "empty_strided", "copy_", "_to_copy", "_pin_memory", "is_pinned", "_copy_from", "_local_scalar_dense"),
+    "_pack_padded_sequence",
 }
 _LEAVE_PREFIXES = ("_assert", "_test", "_sparse", "sparse", "_nested", "set", "_functional", "sym_", "_cudnn", "mkldnn")
 

@@ -20,6 +20,13 @@ def _hosts(*tensors: Tensor | None) -> list[Any]:
     return [host_view(t) if t is not None else None for t in tensors]
 
 
+def pack_padded(sequence: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """Lengths and the batch sizes made from them stay on the host."""
+    data, batch_sizes = torch.ops.aten._pack_padded_sequence(host_view(sequence), lengths, batch_first)
+    _launch("_pack_padded_sequence", data, data)
+    return wrap(data), batch_sizes
+
+
 def lstm_cell(
     input_gates: Tensor,
     hidden_gates: Tensor,

@@ -6,11 +6,12 @@ A device tensor is a real torch tensor on `simgpu` whose storage points at host 
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import torch
 
-from .device import device
+from .device import device as _device
 
 DEVICE = torch.device("privateuseone", 0)  # the same device goes by the name simgpu:0 once it is registered
 CPU = torch.device("cpu")
@@ -30,13 +31,13 @@ class Allocation:
     def __init__(self, host: torch.UntypedStorage) -> None:
         self.byte_count = 0
         byte_count = host.nbytes()
-        device.allocate(byte_count)
+        _device.allocate(byte_count)
         self.byte_count = byte_count
         self.host = host
         self.views: dict[Any, torch.Tensor] = {}
 
     def __del__(self) -> None:
-        device.free(self.byte_count)
+        _device.free(self.byte_count)
 
 
 def new_storage(host: torch.UntypedStorage) -> torch.UntypedStorage:
@@ -49,9 +50,42 @@ def new_storage(host: torch.UntypedStorage) -> torch.UntypedStorage:
 
 
 def empty_storage(byte_count: int) -> torch.UntypedStorage:
-    if byte_count + device.allocated_bytes > device.cost.memory_bytes:
-        device.allocate(byte_count)  # raises before the host commits the memory
+    _check_room(byte_count)
     return new_storage(torch.UntypedStorage(byte_count))
+
+
+def empty(
+    size: list[int],
+    *,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+    memory_format: torch.memory_format | None = None,
+) -> torch.Tensor:
+    dtype = dtype or torch.get_default_dtype()
+    _check_room(prod(size) * dtype.itemsize)
+    return wrap(torch.empty(size, dtype=dtype, device=CPU, memory_format=memory_format or torch.contiguous_format))
+
+
+def empty_strided(
+    size: list[int],
+    stride: list[int],
+    *,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> torch.Tensor:
+    dtype = dtype or torch.get_default_dtype()
+    _check_room(prod(size) * dtype.itemsize)
+    return wrap(torch.empty_strided(size, stride, dtype=dtype, device=CPU))
+
+
+def _check_room(byte_count: int) -> None:
+    """Report a full device before the host commits the memory."""
+    if byte_count + _device.allocated_bytes > _device.cost.memory_bytes:
+        _device.allocate(byte_count)
 
 
 def is_on_device(tensor: torch.Tensor) -> bool:

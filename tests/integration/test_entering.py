@@ -134,14 +134,20 @@ def test_a_sitecustomize_of_the_user_runs_as_always(lab: Lab) -> None:
 def test_a_broken_sitecustomize_fails_as_always(lab: Lab, text: str) -> None:
     lab.write("mine/sitecustomize.py", f"import sys\nif 'whyidle' not in sys.orig_argv:\n    {text}")
     bare, observed = lab.both(sys.executable, "-c", "print('done')", PYTHONPATH=str(lab.folder / "mine"))
-    assert (observed.stdout, observed.stderr, observed.exit_code) == (bare.stdout, bare.stderr, bare.exit_code)
+    assert (observed.stdout, observed.stderr, observed.exit_code) == (
+        bare.stdout,
+        bare.stderr,
+        bare.exit_code,
+    )
     assert observed.problems == ["no_torch"]
 
 
 def test_nothing_becomes_importable_that_was_not(lab: Lab) -> None:
     """An interpreter without whyidle, and with a package of the user's that has the name of one of ours."""
     lab.write("psutil.py", "print('mine')\n")
-    lab.write("x.py", "import sys, psutil, importlib.util as u\nprint([p for p in sys.path if 'whyidle' in p])\n")
+    lab.write(
+        "x.py", "import sys, psutil, importlib.util as u\nprint([p for p in sys.path if 'whyidle' in p])\n"
+    )
     bare, observed = lab.both(sys.executable, "x.py")
     assert (observed.stdout, observed.stderr) == (bare.stdout, bare.stderr)
 
@@ -158,7 +164,18 @@ def test_an_interpreter_without_whyidle(lab: Lab) -> None:
     import torch
 
     source = Path(torch.__file__).parent.parent
-    for name in ("torch", "torchgen", "functorch", "typing_extensions.py", "sympy", "networkx", "jinja2", "filelock", "mpmath", "numpy"):
+    for name in (
+        "torch",
+        "torchgen",
+        "functorch",
+        "typing_extensions.py",
+        "sympy",
+        "networkx",
+        "jinja2",
+        "filelock",
+        "mpmath",
+        "numpy",
+    ):
         if (source / name).exists():
             (site / name).symlink_to(source / name)
     for info in source.glob("numpy.libs"):

@@ -42,7 +42,9 @@ def watch(folder: str | None = None) -> str:
 
 
 def default_folder(name: str) -> str:
-    stem = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in os.path.splitext(name)[0])
+    stem = "".join(
+        letter if letter.isalnum() or letter in "-_" else "-" for letter in os.path.splitext(name)[0]
+    )
     return os.path.join("whyidle-runs", f"{time.strftime('%Y%m%d-%H%M%S')}-{stem or 'run'}")
 
 
@@ -60,4 +62,6 @@ def phase(name: str) -> Iterator[None]:
         yield
     finally:
         if recorder is not None:
-            recorder.spans.append((KIND["phase"], get_ident(), t0_ns, perf_counter_ns(), recorder.name(name), 0))
+            recorder.spans.append(
+                (KIND["phase"], get_ident(), t0_ns, perf_counter_ns(), recorder.name(name), 0)
+            )

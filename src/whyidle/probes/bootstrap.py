@@ -6,12 +6,15 @@ import atexit
 import gc  # noqa: F401 - so that its probe can be attached at once
 import os
 import sys
-from typing import Any
 
 from whyidle.probes.all_probes import PROBES
 from whyidle.probes.import_hooks import ImportHooks
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.wrapping import stand_in, without_own_frame
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 _recorder: Recorder | None = None
 

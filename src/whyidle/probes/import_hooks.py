@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # importing typing costs every process of the job
 if TYPE_CHECKING:
+    from importlib.abc import Loader
+    from typing import Any
+
     from whyidle.probes.recorder import Recorder
 
 Attach = Callable[["Recorder", ModuleType], None]
 
 
-class ImportHooks(MetaPathFinder):
+class ImportHooks:
     """A finder that finds nothing itself: it lets the others find, and wraps what their loader does."""
 
     def __init__(self, recorder: Recorder) -> None:

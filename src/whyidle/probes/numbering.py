@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Numbering:

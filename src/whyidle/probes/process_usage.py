@@ -7,7 +7,10 @@ import sys
 import time
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from typing import Any
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 

@@ -13,7 +13,6 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any
 
 from whyidle.probes import process_usage
 from whyidle.probes.background import BackgroundThread
@@ -21,6 +20,10 @@ from whyidle.probes.stacks import StackSampler
 from whyidle.probes.thinning import Thinning
 from whyidle.record import schema
 from whyidle.record.writer import Writer
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 FLUSH_NS = 500_000_000
 USAGE_EVERY_FLUSHES = 2

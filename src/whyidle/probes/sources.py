@@ -14,7 +14,9 @@ from typing import Any
 FILE_LIMIT_BYTES = 4_000_000
 TEXT_LIMIT = 200
 # A loop that contains one of these calls is the training loop itself, not a loop inside the step.
-STEP_CALLS = frozenset(("backward", "step", "manual_backward", "optimizer_step", "training_step", "fit", "train"))
+STEP_CALLS = frozenset(
+    ("backward", "step", "manual_backward", "optimizer_step", "training_step", "fit", "train")
+)
 LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -34,7 +36,13 @@ def collect(places: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
             if 0 < line <= len(texts):
                 text = texts[line - 1].strip()[:TEXT_LIMIT]
                 entries.append(
-                    {"file": file, "line": line, "text": text, "function": "", "inner_loop_line": loops.get(line)}
+                    {
+                        "file": file,
+                        "line": line,
+                        "text": text,
+                        "function": "",
+                        "inner_loop_line": loops.get(line),
+                    }
                 )
     return entries
 

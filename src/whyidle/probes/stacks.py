@@ -9,7 +9,10 @@ from _thread import get_ident
 from collections import deque
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 PAUSE_S = 0.02
 WORKER_PAUSE_S = 0.04

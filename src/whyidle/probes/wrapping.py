@@ -13,10 +13,13 @@ from _thread import get_ident
 from collections.abc import Callable, Iterator
 from time import perf_counter_ns
 from types import CodeType, FunctionType
-from typing import Any
 
 from whyidle.probes.recorder import Recorder
 from whyidle.record.schema import KIND
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _never() -> bool:

@@ -11,9 +11,12 @@ import zlib
 from array import array
 from collections.abc import Iterable
 from itertools import chain
-from typing import Any
 
 from whyidle.record import schema
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Writer:

@@ -52,7 +52,9 @@ class Mode(torch.overrides.TorchFunctionMode):
 
 
 tensor = torch.ones(1).as_subclass(Talkative)
-print(type(tensor.to(torch.float64)), tensor.item(), float(tensor), tensor.tolist(), bool(tensor), tensor.cpu())
+print(
+    type(tensor.to(torch.float64)), tensor.item(), float(tensor), tensor.tolist(), bool(tensor), tensor.cpu()
+)
 with Mode():
     torch.ones(1).to(torch.float64).item()
 print(torch.func.vmap(lambda x: x.to(torch.float64) * 2)(torch.ones(3)))

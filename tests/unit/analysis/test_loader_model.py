@@ -29,7 +29,7 @@ DEPTHS = st.integers(1, 4)
 def work(services: Sequence[float], computes: Sequence[float], **values: float) -> Workload:
     """Without hand-off and with cores for everything, unless said otherwise."""
     usual = {"worker_cpu_ns": 0.0, "main_cpu_ns": 0.0, "cores": 64.0, "handoff_ns": 0.0}
-    return Workload(services_ns=services, computes_ns=computes, **{**usual, **values})  # type: ignore[arg-type]
+    return Workload(services_ns=services, computes_ns=computes, **{**usual, **values})
 
 
 def simulate(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from _thread import get_ident
 from time import perf_counter_ns
 from types import ModuleType
-from typing import Any
 
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.wrapping import replace_timed
 from whyidle.record.schema import KIND
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 GC = KIND["gc"]
 OLDEST_GENERATION = 2

@@ -6,10 +6,13 @@ import sys
 from _thread import get_ident
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.wrapping import replace_timed
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 PATHS_LIMIT = 4096
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 import sys
 from time import perf_counter_ns
 from types import FrameType
-from typing import Any
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 CALLS_LIMIT = 3000
 TIME_LIMIT_NS = 50_000_000

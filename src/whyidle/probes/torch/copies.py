@@ -12,7 +12,6 @@ from _thread import get_ident
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import MethodType, ModuleType
-from typing import Any
 
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.wrapping import (
@@ -24,6 +23,10 @@ from whyidle.probes.wrapping import (
 )
 from whyidle.record import schema
 from whyidle.record.schema import KIND
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 COPY, SYNC = KIND["copy"], KIND["sync"]
 READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__index__")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from time import perf_counter_ns
-from typing import Any
 
 from whyidle.probes.wrapping import without_own_frame
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 WORTH_READING_NS = 1_000_000  # the kernel's counters cost about 5 µs a fetch
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 from _thread import get_ident
 from time import perf_counter_ns, process_time_ns, thread_time_ns
 from types import ModuleType
-from typing import Any
 
 from whyidle.probes.numbering import Numbering
 from whyidle.probes.python.files import OpenCounter
@@ -16,6 +14,10 @@ from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch.fetch_meter import FetchMeter
 from whyidle.probes.wrapping import replace, stand_in, without_own_frame
 from whyidle.record.schema import KIND
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 ITER = KIND["iter"]
 ITERATOR_NOTES_LIMIT = 5000  # a script may make an iterator a step; spans still count them
@@ -87,9 +89,7 @@ def loader_settings(loader: Any) -> dict[str, Any]:
     settings["collate"] = getattr(getattr(loader, "collate_fn", None), "__name__", None)
     settings["sampler"] = type(getattr(loader, "sampler", None)).__name__
     context = getattr(loader, "multiprocessing_context", None)
-    settings["start_method"] = (
-        context.get_start_method() if context is not None else multiprocessing.get_start_method(True)
-    )
+    settings["start_method"] = (context or sys.modules["torch"].multiprocessing).get_start_method(True)
     return settings
 
 
@@ -202,7 +202,9 @@ def attach_worker_loop(recorder: Recorder, module: ModuleType) -> None:
 
 def _worker_facts(args: tuple[Any, ...]) -> dict[str, Any]:
     """From the positional arguments that DataLoader has passed since torch 1.2: seed, worker, their number."""
-    facts: dict[str, Any] = {"cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None}
+    facts: dict[str, Any] = {
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    }
     if len(args) >= 12:
         facts.update(seed=args[8], worker=args[10], num_workers=args[11])
     return facts

@@ -7,12 +7,15 @@ import weakref
 from _thread import get_ident
 from time import perf_counter_ns
 from types import ModuleType
-from typing import Any
 
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch.call_counter import CallCounter
 from whyidle.probes.wrapping import is_compiling, replace, stand_in, without_own_frame
 from whyidle.record.schema import FORWARD_GRAD, FORWARD_TRAINING, KIND
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 FORWARD, LOSS, METRICS = KIND["forward"], KIND["loss"], KIND["metrics"]
 METRIC_PACKAGES = ("torchmetrics", "torcheval")

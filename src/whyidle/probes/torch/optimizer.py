@@ -6,13 +6,16 @@ import sys
 from _thread import get_ident
 from time import perf_counter_ns
 from types import ModuleType
-from typing import Any
 
 from whyidle.probes.numbering import Numbering
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch import flags
 from whyidle.probes.wrapping import is_compiling, replace_timed
 from whyidle.record.schema import KIND
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 OPTIMIZER = KIND["optimizer"]
 

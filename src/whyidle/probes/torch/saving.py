@@ -7,11 +7,14 @@ import os
 from _thread import get_ident
 from time import perf_counter_ns
 from types import ModuleType
-from typing import Any
 
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.wrapping import replace, stand_in, without_own_frame
 from whyidle.record.schema import KIND
+
+TYPE_CHECKING = False  # importing typing costs every process of the job
+if TYPE_CHECKING:
+    from typing import Any
 
 CHECKPOINT = KIND["checkpoint"]
 
