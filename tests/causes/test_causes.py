@@ -61,17 +61,12 @@ def cases() -> Iterator[Any]:
 
 ALL_CASES = list(cases())
 FOUND_CASES = [case for case in ALL_CASES if case.values[1] == "found"]
-# Verdicts that are right and that `diagnose.settle` loses, see tests/unit/causes/test_diagnose.py.
-LOST = ("threads_oversubscribed", "sample_cpu_heavy: without workers")
-UPSIDE_DOWN = ("validation_dominates: images are validated one by one",)  # the middle lies above the highest
 
 
 @pytest.mark.parametrize(("cause", "verdict", "data", "case"), ALL_CASES)
 def test_a_cause_is_judged_as_its_case_says(
-    request: pytest.FixtureRequest, cause: str, verdict: str, data: dict[str, Any], case: dict[str, Any]
+    cause: str, verdict: str, data: dict[str, Any], case: dict[str, Any]
 ) -> None:
-    if f"{cause}: {case['name']}".startswith(UPSIDE_DOWN):
-        request.applymarker(pytest.mark.xfail(strict=True, reason="its range of savings is upside down"))
     facts = build(Facts, data)
     finding = BY_ID[cause].judge(facts)
     assert isinstance(finding, VERDICTS[verdict]), finding
@@ -104,10 +99,8 @@ def check_found(found: Found, facts: Facts, case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("cause", "verdict", "data", "case"), FOUND_CASES)
 def test_what_is_found_has_its_price_in_the_report(
-    request: pytest.FixtureRequest, cause: str, verdict: str, data: dict[str, Any], case: dict[str, Any]
+    cause: str, verdict: str, data: dict[str, Any], case: dict[str, Any]
 ) -> None:
-    if f"{cause}: {case['name']}".startswith(LOST):
-        request.applymarker(pytest.mark.xfail(strict=True, reason="another claim on the pool swallows it"))
     facts = build(Facts, data)
     diagnosis = diagnose(facts)
     shown = [item.cause for item in (*diagnosis.findings, *diagnosis.notes)]

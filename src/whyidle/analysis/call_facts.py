@@ -40,9 +40,9 @@ def calls_by_kind(trainer: Trainer, result: PhaseSplit, lines: Lines, scale: flo
             self_ns=round(result.kind_ns.get(kind, 0) * scale),
             total_ns=round(sum(span.duration_ns for span in spans) * scale),
             max_ns=max((span.duration_ns for span in spans), default=0),
-            bytes=sum(span.a for span in spans) if kind in ("checkpoint", "copy") else 0,
-            steps_with_calls=_steps_with(trainer.steps, spans),
-            names=dict(names),
+            bytes=round(sum(span.a for span in spans) * scale) if kind in ("checkpoint", "copy") else 0,
+            steps_with_calls=round(_steps_with(trainer.steps, spans) * scale),
+            names={name: round(time * scale) for name, time in names.items()},
             line=lines.of(result.kind_samples.get(kind, [])),
         )
     return calls

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from whyidle.analysis import loader_model
 from whyidle.analysis.facts import Line, Loader
+from whyidle.analysis.intervals import intersection, total, union
 from whyidle.analysis.loader_model import Workload
 from whyidle.analysis.steps import Steps
 from whyidle.record import schema
@@ -70,18 +71,19 @@ def loader_facts(
     cores: float | None,
     main_cpu_ns: int | None,
     line: Line | None,
+    scale: float = 1.0,
 ) -> Loader | None:
-    """None where no DataLoader fed the steps."""
+    """None where no DataLoader fed the steps.
+
+    `scale` is the window over what of it was recorded in full; sums are scaled up by it.
+    """
     low, high = steps.window
-    nexts = [
-        Next(*row)
-        for row in trainer.rows(schema.NEXT)
-        if row[3] in steps.training_iterators and row[2] > low and row[1] < high
-    ]
+    all_nexts = [Next(*row) for row in trainer.rows(schema.NEXT) if row[3] in steps.training_iterators]
+    nexts = [call for call in all_nexts if call.t1_ns > low and call.t0_ns < high]
     if not nexts:
         return None
     settings, iterators = _settings(trainer, steps)
-    loader = _waits(trainer, nexts, settings)
+    loader = _waits(trainer, nexts, settings, _epoch_firsts(all_nexts), scale)
     seeds = {note["seed"] for note in trainer.notes_of("iterator") if note["id"] in iterators}
     own_workers = [worker for worker in workers if _seed(worker) in seeds]
     fetches = _fetches(trainer, own_workers, nexts, loader.num_workers, (low, high))
@@ -108,11 +110,16 @@ def _settings(trainer: ProcessRecord, steps: Steps) -> tuple[Mapping[str, Any], 
     return settings, set(steps.training_iterators)
 
 
-def _waits(trainer: ProcessRecord, nexts: Sequence[Next], settings: Mapping[str, Any]) -> Loader:
+def _waits(
+    trainer: ProcessRecord,
+    nexts: Sequence[Next],
+    settings: Mapping[str, Any],
+    epoch_firsts: set[int],
+    scale: float,
+) -> Loader:
     first: dict[int, Next] = {}
     ends_ns = 0
     steady: list[Next] = []
-    epoch_firsts = _epoch_firsts(trainer, nexts)
     for call in nexts:
         if call.has_ended:
             ends_ns += call.duration_ns
@@ -129,15 +136,15 @@ def _waits(trainer: ProcessRecord, nexts: Sequence[Next], settings: Mapping[str,
     )
     durations = [call.duration_ns for call in steady]
     ready = [call.ready for call in steady if call.ready >= 0]
-    wait_ns = sum(durations)
+    steady_ns = sum(durations)
     blocked = sum(call.duration_ns for call in steady if call.behind > 0)
     return Loader(
         num_workers=int(settings.get("num_workers") or 0),
-        batches_count=len(nexts) - sum(call.has_ended for call in nexts),
-        wait_ns=wait_ns + sum(starts) + ends_ns,
-        steady_wait_ns=wait_ns,
+        batches_count=round((len(nexts) - sum(call.has_ended for call in nexts)) * scale),
+        wait_ns=round((steady_ns + sum(starts) + ends_ns) * scale),
+        steady_wait_ns=round(steady_ns * scale),
         epoch_starts_ns=starts,
-        epoch_ends_ns=ends_ns,
+        epoch_ends_ns=round(ends_ns * scale),
         first_start_ns=starts[0] if starts else 0,
         batch_size=settings.get("batch_size"),
         prefetch_factor=settings.get("prefetch_factor"),
@@ -147,15 +154,15 @@ def _waits(trainer: ProcessRecord, nexts: Sequence[Next], settings: Mapping[str,
         start_method=settings.get("start_method"),
         dataset=settings.get("dataset"),
         collate=settings.get("collate"),
-        next_cpu_ns=sum(call.cpu_ns for call in steady),
+        next_cpu_ns=round(sum(call.cpu_ns for call in steady) * scale),
         wait_p50_ns=int(percentile(durations, 0.5)),
         wait_p99_ns=int(percentile(durations, 0.99)),
         ready_p50=float(median(ready)) if ready else None,
-        head_of_line_ratio=blocked / wait_ns if wait_ns and ready else None,
+        head_of_line_ratio=blocked / steady_ns if steady_ns and ready else None,
     )
 
 
-def _epoch_firsts(trainer: ProcessRecord, nexts: Sequence[Next]) -> set[int]:
+def _epoch_firsts(nexts: Sequence[Next]) -> set[int]:
     """Start times of the first `next` of each iteration; a persistent iterator starts anew each epoch."""
     firsts = set()
     seen: set[int] = set()
@@ -234,23 +241,13 @@ def _busy_ratio(loader: Loader, fetches: Sequence[Fetch], nexts: Sequence[Next])
 
 
 def _late_share(loader: Loader, fetches: Sequence[Fetch], nexts: Sequence[Next]) -> float | None:
-    """Share of the loop's waiting that ended with a batch that took twice the median to make."""
-    if loader.num_workers == 0 or not loader.steady_wait_ns:
+    """Share of the loop's waiting during which a batch was being made that took twice the median."""
+    waiting = union((call.t0_ns, call.t1_ns) for call in nexts if not call.has_ended)
+    if loader.num_workers == 0 or not waiting:
         return None
     limit_ns = LATE_FACTOR * (loader.service_p50_ns or median(fetch.duration_ns for fetch in fetches))
-    slow_starts = sorted((fetch.t0_ns, fetch.t1_ns) for fetch in fetches if fetch.duration_ns > limit_ns)
-    if not slow_starts:
-        return 0.0
-    late_ns = 0
-    for call in nexts:
-        if call.has_ended or call.duration_ns < limit_ns * 0.05:
-            continue
-        late_ns += sum(
-            max(0, min(call.t1_ns, end) - max(call.t0_ns, start))
-            for start, end in slow_starts
-            if start < call.t1_ns and end > call.t0_ns
-        )
-    return min(1.0, late_ns / loader.steady_wait_ns)
+    late = union((fetch.t0_ns, fetch.t1_ns) for fetch in fetches if fetch.duration_ns > limit_ns)
+    return total(intersection(waiting, late)) / total(waiting)
 
 
 def _late_sample_ratio(fetches: Sequence[Fetch], p50_ns: float) -> float | None:

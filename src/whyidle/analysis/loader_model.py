@@ -74,17 +74,19 @@ def _replay_out_of_order(
     free = [0.0] * workers
     heapq.heapify(free)
     ready: list[float] = []
+    consumed: list[float] = []
     now = 0.0
     made = 0
     for taken, compute in enumerate(computes):
         while made < len(services) and made < taken + workers * prefetch:
-            begin = heapq.heappop(free)
-            begin = max(begin, now) if made >= workers * prefetch else begin
-            finish = begin + services[made]
+            sent = consumed[made - workers * prefetch] if made >= workers * prefetch else 0.0
+            finish = max(sent, heapq.heappop(free)) + services[made]
             heapq.heappush(free, finish)
             heapq.heappush(ready, finish)
             made += 1
-        now = max(now, heapq.heappop(ready)) + compute
+        now = max(now, heapq.heappop(ready))
+        consumed.append(now)
+        now += compute
     return now
 
 

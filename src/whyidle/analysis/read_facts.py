@@ -138,6 +138,7 @@ def _measure(run: RunRecord, trainer: Trainer, wall_ns: int, ranks: tuple[Rank, 
         cores=cores,
         main_cpu_ns=main_cpu_ns,
         line=_data_line(run, trainer, result, lines),
+        scale=scale,
     )
     if loader is not None and loader.line is not None and "data" in phases:
         phases["data"] = replace(phases["data"], line=loader.line)
@@ -195,7 +196,7 @@ def _step_times(trainer: Trainer, window_ns: int) -> tuple[int, float, list[floa
     durations = []
     lookup = Lookup(kept(trainer.process, (low, high)))
     for before, after in pairwise(ends):
-        if lookup.index(before) == lookup.index(after):
+        if lookup.index(before) == lookup.index(after - 1):
             durations.append(float(after - before))
     return count, window_ns / count if count else 0.0, durations
 

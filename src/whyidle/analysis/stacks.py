@@ -145,6 +145,8 @@ class Sample:
 
 
 Sources = Mapping[tuple[str, int], SourceLine]
+# What a line of code may be taken to do by its words alone; "loss" and "batch" are in most lines.
+TEXT_PHASES = frozenset(("checkpoint", "metrics", "logging", "progress"))
 NO_STACK = Stack((), (), "")
 
 
@@ -187,8 +189,8 @@ def classifier(sources: Sources) -> Callable[[Sample, bool], str | None]:
             if phase is not None:
                 return phase
         source = sources.get((stack.frames[0].file, stack.frames[0].line)) if stack.frames else None
-        phase = _phase_of_words(source.text) if source is not None else None
-        if phase is not None and phase not in ("data", "loss"):
+        phase = _phase_of_words(source.text, TEXT_PHASES) if source is not None else None
+        if phase is not None:
             return phase
         if follows_forward and NUMERIC_LIBRARIES.intersection(stack.libraries):
             return "metrics"
@@ -197,9 +199,9 @@ def classifier(sources: Sources) -> Callable[[Sample, bool], str | None]:
     return classify
 
 
-def _phase_of_words(text: str) -> str | None:
+def _phase_of_words(text: str, phases: frozenset[str] | None = None) -> str | None:
     for phase, words in WORDS:
-        if words.search(text):
+        if (phases is None or phase in phases) and words.search(text):
             return phase
     return None
 

@@ -37,7 +37,8 @@ class Steps:
     @property
     def window(self) -> Interval:
         """The steady window: first batch request, or the end of warm-up, to the last activity."""
-        return (self.warm_up_end_ns or self.first_request_ns, self.last_activity_ns)
+        start_ns = self.warm_up_end_ns or self.first_request_ns
+        return (start_ns, max(start_ns, self.last_activity_ns))
 
     @property
     def count(self) -> int:
@@ -56,6 +57,7 @@ class _Stretch:
     backwards: int = 0
     steps: int = 0
     has_ended: bool = False
+    is_making: bool = False  # the iterator is made here, its first batch not yet asked for
 
 
 def find_steps(spans: list[Span], ended_nexts: frozenset[int] = frozenset()) -> Steps | None:
@@ -111,6 +113,9 @@ def _stretches(spans: list[Span], ended_nexts: frozenset[int]) -> list[_Stretch]
         if span.kind == "next":
             current = _Stretch(span.t0_ns, span.a, has_ended=span.t0_ns in ended_nexts)
             stretches.append(current)
+        elif span.kind == "iter":
+            current = _Stretch(span.t0_ns, span.b, is_making=True)
+            stretches.append(current)
         elif current is None:
             current = _Stretch(span.t0_ns, None)
             stretches.append(current)
@@ -140,7 +145,7 @@ def _tokens(spans: list[Span]) -> list[Span]:
             continue
         if span.kind == "next":
             inside_until_ns = span.t1_ns
-        if span.kind in ("next", "forward", "backward", "optimizer"):
+        if span.kind in ("iter", "next", "forward", "backward", "optimizer"):
             tokens.append(span)
     return sorted(tokens, key=lambda span: span.t1_ns)
 
@@ -159,6 +164,7 @@ def _validation(
 ) -> tuple[list[Interval], frozenset[int]]:
     """Stretches that call the model and train nothing, and runs of evaluating calls within others."""
     found: list[Interval] = []
+    inside_training: list[Interval] = []
     iterators: set[int] = set()
     for stretch in stretches:
         evaluating = [span for span in stretch.forwards if _is_evaluation(span)]
@@ -177,18 +183,17 @@ def _validation(
                 if span.a in model and not span.b & (schema.FORWARD_GRAD | schema.FORWARD_TRAINING)
             ]
             if len(run) > 1:
-                found.append((run[0].t0_ns, run[-1].t1_ns))
-    # The call that ends a validation iterator, and its making, belong to it.
+                inside_training.append((run[0].t0_ns, run[-1].t1_ns))
+    # Making a validation iterator, a batch fetched ahead and the call that ends it belong to it.
     found += [
         (stretch.start_ns, stretch.end_ns)
         for stretch in stretches
-        if stretch.has_ended
-        and stretch.iterator in iterators
-        and not stretch.forwards
-        and not stretch.backwards
+        if stretch.iterator in iterators and not (stretch.forwards or stretch.backwards or stretch.steps)
     ]
-    regions = union(found)
     steps = sum(stretch.steps for stretch in stretches)
+    if len(inside_training) <= MOST_VALIDATIONS_PER_STEP * max(steps, 2):
+        found += inside_training
+    regions = union(found)
     if len(regions) > MOST_VALIDATIONS_PER_STEP * max(steps, 2):
         return [], frozenset(iterators)
     return regions, frozenset(iterators)
@@ -208,6 +213,8 @@ def _replay(stretches: list[_Stretch], training: frozenset[int]) -> tuple[list[I
         run.clear()
 
     for stretch in stretches:
+        if stretch.is_making:
+            continue
         is_unused = not (stretch.forwards or stretch.backwards or stretch.steps or stretch.has_ended)
         if is_unused and stretch.iterator in training:
             run.append(stretch)
@@ -236,7 +243,9 @@ def _warm_up_end(spans: list[Span], ends_ns: tuple[int, ...], first_request_ns: 
     step = 0
     covered_until_ns = 0
     for span in spans:
-        if span.kind not in COMPUTE_KINDS or span.t0_ns < covered_until_ns:
+        if span.kind not in COMPUTE_KINDS or span.t0_ns < max(covered_until_ns, first_request_ns):
+            continue
+        if span.kind == "forward" and not span.b & schema.FORWARD_GRAD:
             continue
         covered_until_ns = span.t1_ns
         while step < len(ends_ns) - 1 and span.t1_ns > ends_ns[step]:

@@ -28,6 +28,7 @@ def trend(trainer: Trainer, sources: Sources, lines: Lines) -> Trend | None:
         (span.t0_ns, span.t1_ns) for span in trainer.spans if span.kind in ("checkpoint", "fsync", "iter")
     ]
     pauses += [(row[1], row[2]) for row in trainer.process.rows(schema.NEXT) if row[7]]
+    pauses += [(row[0], row[1]) for row in trainer.process.rows(schema.THINNED)]
     durations = _without(ends, pauses)
     tenth = max(1, len(durations) // 10)
     levels = [level(durations[at : at + tenth]) for at in range(0, len(durations) - tenth + 1, tenth)]

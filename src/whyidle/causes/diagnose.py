@@ -12,7 +12,7 @@ from whyidle.findings import CannotTell, Finding, Found, Range, RuledOut
 
 # A specific cause explains a symptom that a general one only describes; it is served first when it
 # accounts for at least this part of what the general one claims.
-SPECIFIC_ENOUGH_RATIO = 0.5
+SPECIFIC_ENOUGH_RATIO = 0.4
 
 # A general cause of which a specific one has left less than that is the same story told twice.
 LEFTOVER_RATIO = 0.3
@@ -71,13 +71,15 @@ def _shares(facts: Facts, found: list[Found]) -> list[tuple[Found, float]]:
             continue
         names = [name for name in _phases_of(claim.pool) if name in left]
         available = sum(left[name] for name in names)
-        # What an earlier cure already saves, this one cannot save again.
-        own = max(0.0, min(claim.saves_ns.mid - taken.get(claim.pool, 0.0), available))
-        if claim.pool in taken and not claim.is_specific and own < LEFTOVER_RATIO * claim.saves_ns.mid:
+        # What a specific cure already saves, a general one cannot save again.
+        explained = 0.0 if claim.is_specific else taken.get(claim.pool, 0.0)
+        own = max(0.0, min(claim.saves_ns.mid - explained, available))
+        if explained and own < LEFTOVER_RATIO * claim.saves_ns.mid:
             own = 0.0
         for name in names:
             left[name] -= own * left[name] / available if available else 0.0
-        taken[claim.pool] = taken.get(claim.pool, 0.0) + own
+        if claim.is_specific:
+            taken[claim.pool] = taken.get(claim.pool, 0.0) + own
         shares.append((claim, own))
     return shares
 

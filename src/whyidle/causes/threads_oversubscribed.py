@@ -24,7 +24,7 @@ def judge(facts: Facts) -> Finding:
         return RuledOut(ID)
     if not waits(facts, loader) or (loader.on_cpu_ratio or 0.0) + (loader.run_delay_ratio or 0.0) < 0.3:
         return RuledOut(ID)
-    mid = 0.4 * loader.steady_wait_ns
+    mid = 0.5 * loader.steady_wait_ns
     return Found(
         ID,
         "data",

@@ -28,6 +28,8 @@ def judge(facts: Facts) -> Finding:
     share = facts.share(validation.time_ns)
     if share < LEAST_SHARE:
         return RuledOut(ID)
+    if validation.batch_size is None and facts.loader is None:
+        return CannotTell(ID, "validation_batch_size")  # without loaders it may be acting, not evaluating
     train_size = facts.loader.batch_size if facts.loader is not None else None
     rate, training_rate = validation.samples_per_s, validation.training_samples_per_s
     has_small_batches = (
@@ -44,7 +46,7 @@ def judge(facts: Facts) -> Finding:
     return Found(
         ID,
         "validation",
-        Range(0.4 * mid, mid, 0.95 * validation.time_ns),
+        Range(0.4 * mid, mid, max(mid, 0.95 * validation.time_ns)),
         evidence=(
             *evidence_of(
                 {

@@ -221,7 +221,6 @@ def test_late_batches_get_the_blame_for_the_wait_they_cause() -> None:
     assert loader.late_share_ratio > 0.3
 
 
-@pytest.mark.xfail(strict=True, reason="overlapping late batches are each counted in full")
 def test_one_wait_is_blamed_once_however_many_batches_are_late() -> None:
     """Two workers sit on slow batches at the same time; most of the waiting has nothing to do with them."""
     tape = tape_with(num_workers=2)
@@ -262,9 +261,6 @@ def test_an_epoch_start_is_the_making_of_the_iterator_and_its_first_batch() -> N
     assert loader.wait_ns == 1020 * MS
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the second batch and the making of the iterator are taken for its start"
-)
 def test_after_a_warm_up_the_second_batch_is_not_taken_for_the_first() -> None:
     """Nearly every first step on a GPU is a warm-up step."""
     tape = tape_with(num_workers=2)

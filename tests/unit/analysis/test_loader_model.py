@@ -96,7 +96,6 @@ def test_in_order_the_replay_agrees_with_the_simulation(
     assert step_ns(work(services, computes), workers, prefetch) == pytest.approx(expected)
 
 
-@pytest.mark.xfail(strict=True, reason="out of order the next index is sent only after the step")
 @given(TIMES, TIMES, WORKERS, DEPTHS)
 def test_out_of_order_the_replay_agrees_with_the_simulation(
     services: list[float], computes: list[float], workers: int, prefetch: int

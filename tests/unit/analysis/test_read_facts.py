@@ -221,7 +221,6 @@ def test_short_runs_are_called_short(steps: int, problem: str | None) -> None:
     assert [each["id"] for each in problems] == ([problem] if problem else [])
 
 
-@pytest.mark.xfail(strict=True, reason="the last of the steps ends outside the half-open window")
 def test_two_steps_have_a_median() -> None:
     assert measured(training(2).record()).step_median_ns == 33 * MS
 
@@ -261,7 +260,6 @@ def test_a_thinned_record_counts_all_steps_and_keeps_its_shares() -> None:
     )
 
 
-@pytest.mark.xfail(strict=True, reason="the loader's sums are of the kept stretches, the window is the whole")
 def test_in_a_thinned_record_the_loader_waits_as_much_as_its_phase() -> None:
     part, _ = thinned(4)
     facts = measured(part.record())
@@ -269,7 +267,6 @@ def test_in_a_thinned_record_the_loader_waits_as_much_as_its_phase() -> None:
     assert facts.loader.wait_ns == pytest.approx(facts.phases["data"].host_ns, rel=0.1)
 
 
-@pytest.mark.xfail(strict=True, reason="batches of the kept stretches over the time of all")
 def test_a_thinned_record_has_the_same_throughput() -> None:
     full, part = (run_facts(run_of(thinned(every)[0].record())) for every in (1, 4))
     assert part.samples_per_s == pytest.approx(full.samples_per_s, rel=0.1)

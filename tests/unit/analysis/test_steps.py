@@ -105,7 +105,6 @@ def test_validation_with_a_loader_of_its_own_is_found_each_epoch() -> None:
     assert steps.last_activity_ns >= tape.now - 20 * MS
 
 
-@pytest.mark.xfail(strict=True, reason="a validation stretch reaches to the next request")
 def test_making_the_next_training_iterator_is_no_part_of_validation() -> None:
     """Starting workers takes seconds; they are lost to the loader, not to validation."""
     tape = Tape()
@@ -194,7 +193,6 @@ def test_acting_between_the_steps_is_no_validation() -> None:
     assert tape.steps().validation == ()
 
 
-@pytest.mark.xfail(strict=True, reason="all regions are dropped together")
 def test_a_teacher_in_each_step_does_not_hide_the_validation_of_each_epoch() -> None:
     tape = Tape()
     for _ in range(3):
@@ -242,7 +240,6 @@ def test_a_sanity_check_before_training_is_start_up() -> None:
     assert steps.window[0] == start
 
 
-@pytest.mark.xfail(strict=True, reason="its calls count for the first step")
 def test_a_sanity_check_before_training_does_not_warm_up_the_first_step() -> None:
     tape = Tape()
     tape.validate(2, forward=500 * MS)
@@ -378,7 +375,6 @@ def test_one_step_is_a_run_of_one_step() -> None:
     assert steps.window == (steps.first_request_ns, steps.ends_ns[0])
 
 
-@pytest.mark.xfail(strict=True, reason="the window may end before it begins")
 def test_an_optimizer_stepped_once_before_training_leaves_a_window() -> None:
     """A step to calm the scheduler, then updates by hand."""
     tape = Tape()

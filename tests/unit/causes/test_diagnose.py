@@ -127,9 +127,6 @@ def test_claims_on_different_phases_do_not_touch() -> None:
     assert costs == {"a": 20, "b": 10, "c": 5}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the second of two separate claims on a phase is taken for the same time"
-)
 @pytest.mark.parametrize(
     ("pool", "names"),
     [
@@ -146,9 +143,6 @@ def test_two_causes_that_claim_separate_parts_of_a_phase_both_have_a_price(
     assert costs == {names[0]: 20, names[1]: 15}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the second of two separate claims on a phase is taken for the same time"
-)
 def test_slow_epoch_starts_and_slow_batches_both_have_a_price() -> None:
     """Starts are left out of the steady wait that the others claim."""
     found: list[Finding] = [
@@ -158,7 +152,6 @@ def test_slow_epoch_starts_and_slow_batches_both_have_a_price() -> None:
     assert len(priced(settle(hundred_seconds(data=36), found))) == 2
 
 
-@pytest.mark.xfail(strict=True, reason="0.4 of the wait never explains half of 0.9 of it")
 def test_threads_that_fight_are_named_before_the_samples_that_burn_cpu() -> None:
     """`threads_oversubscribed` claims 40 % of the wait, `sample_cpu_heavy` 90 %: both in the same run."""
     found: list[Finding] = [
