@@ -118,7 +118,7 @@ def compare(step_ms: float, pairs: int) -> dict[str, Any]:
     return {
         "step_ms": step_ms,
         "target_ratio": TARGETS.get(step_ms),
-        "bare_median_ms": median(each.before["median_ms"] for each in rounds),
+        "bare_ms": median(each.before["fast_ms"] for each in rounds),
         "cost": {measure: [each.cost(measure) for each in rounds] for measure in MEASURES},
         "noise": {measure: [each.noise(measure) for each in rounds] for measure in MEASURES},
     }
@@ -138,7 +138,7 @@ def take_turns(width: int, step_ms: float, pairs: int) -> Iterator[Round]:
 
 def table(result: dict[str, Any]) -> str:
     lines = []
-    step = f"{result['bare_median_ms']:>3.2g} ms"
+    step = f"{result['bare_ms']:>3.2g} ms"
     for kind, title in (("cost", "whyidle / bare"), ("noise", "bare / bare")):
         for measure, name in MEASURES.items():
             ratios = result[kind][measure]
@@ -160,7 +160,7 @@ def width_for(step_ms: float) -> int:
         timed(loop, 20)
         if timed(loop, 40)["fast_ms"] >= step_ms:
             break
-        width = round(width * 1.5)
+        width = round(width * 1.25)
     return width
 
 

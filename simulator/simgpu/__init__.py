@@ -40,7 +40,8 @@ def configure(*, keep_kernels: bool | None = None, **rates: float) -> None:
     """Set rates of the cost model (`CostModel` has them all); `keep_kernels` keeps a list of every kernel."""
     for name, value in rates.items():
         if not hasattr(device.cost, name):
-            raise TypeError(f"simgpu.configure() got an unexpected rate '{name}'; known: {', '.join(vars(device.cost))}")
+            known = ", ".join(vars(device.cost))
+            raise TypeError(f"simgpu.configure() got an unexpected rate '{name}'; known: {known}")
         setattr(device.cost, name, int(value) if name == "memory_bytes" else value)
     if keep_kernels is not None:
         device.kernels = [] if keep_kernels else None
@@ -58,12 +59,12 @@ def synchronize() -> None:
 
 def truth(start_ns: int = 0, end_ns: int | None = None) -> list[Interval]:
     """Intervals in which any stream was busy, up to now (or `end_ns`): host-clock ns, sorted, disjoint."""
-    return clip(union(device.busy_lists()), start_ns, now_ns() if end_ns is None else end_ns)
+    return clip(union(device.busy_since(start_ns)), start_ns, now_ns() if end_ns is None else end_ns)
 
 
 def bubbles(start_ns: int, end_ns: int) -> list[Interval]:
     """Intervals of the window in which the whole device stood idle."""
-    return gaps(union(device.busy_lists()), start_ns, end_ns)
+    return gaps(union(device.busy_since(start_ns)), start_ns, end_ns)
 
 
 def busy_ns(start_ns: int, end_ns: int) -> int:
@@ -87,4 +88,3 @@ def kernels() -> list[Kernel]:
 def forget() -> None:
     """Start new books: truth, kernels, counters, memory peaks."""
     device.forget()
-

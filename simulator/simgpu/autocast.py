@@ -9,22 +9,20 @@ import torch
 
 _KEY = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
 
-LOW_PRECISION = (
-    *("mm", "bmm", "addmm", "baddbmm", "addbmm", "addmv", "addr", "mv", "matmul", "linear", "chain_matmul"),
-    *("linalg_multi_dot", "linalg_vecdot", "conv1d", "conv2d", "conv3d", "conv_tbc", "convolution"),
-    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "prelu", "scaled_dot_product_attention"),
-    *("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
-)
-FULL_PRECISION = (
-    *("acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "pow", "reciprocal"),
-    *("rsqrt", "sinh", "tan", "softplus", "layer_norm", "group_norm", "norm", "nuclear_norm", "renorm", "logsumexp"),
-    *("cosine_similarity", "poisson_nll_loss", "cosine_embedding_loss", "nll_loss", "nll_loss2d", "kl_div"),
-    *("hinge_embedding_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "mse_loss", "margin_ranking_loss"),
-    *("multilabel_margin_loss", "soft_margin_loss", "triplet_margin_loss", "multi_margin_loss"),
-    *("binary_cross_entropy_with_logits", "dist", "pdist", "cdist", "softmax", "log_softmax", "cumprod", "cumsum"),
-    *("prod", "sum", "cross_entropy_loss"),
-)
-WIDEST = ("addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "grid_sampler", "index_put", "stack", "cat")
+_LOW_PRECISION = """
+    mm bmm addmm baddbmm addbmm addmv addr mv matmul linear chain_matmul linalg_multi_dot linalg_vecdot
+    conv1d conv2d conv3d conv_tbc convolution conv_transpose1d conv_transpose2d conv_transpose3d
+    prelu scaled_dot_product_attention lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
+"""
+_FULL_PRECISION = """
+    acos asin cosh erfinv exp expm1 log log10 log2 log1p pow reciprocal rsqrt sinh tan softplus
+    layer_norm group_norm norm nuclear_norm renorm logsumexp softmax log_softmax sum prod cumsum cumprod
+    cross_entropy_loss nll_loss nll_loss2d poisson_nll_loss l1_loss smooth_l1_loss huber_loss mse_loss kl_div
+    margin_ranking_loss multi_margin_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss
+    hinge_embedding_loss cosine_embedding_loss binary_cross_entropy_with_logits
+    cosine_similarity dist pdist cdist
+"""
+_WIDEST = "addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put stack cat"
 
 
 def _is_float(value: Any) -> bool:
@@ -55,13 +53,13 @@ def _kernel(op: torch._ops.OpOverload, dtype_of: Callable[[Any], torch.dtype]) -
 
 
 def register(library: torch.library.Library) -> None:
-    groups: tuple[tuple[tuple[str, ...], Callable[[Any], torch.dtype]], ...] = (
-        (LOW_PRECISION, lambda _: torch.get_autocast_dtype("simgpu")),
-        (FULL_PRECISION, lambda _: torch.float32),
-        (WIDEST, _widest),
-    )
+    groups: list[tuple[str, Callable[[Any], torch.dtype]]] = [
+        (_LOW_PRECISION, lambda _: torch.get_autocast_dtype("simgpu")),
+        (_FULL_PRECISION, lambda _: torch.float32),
+        (_WIDEST, _widest),
+    ]
     for names, dtype_of in groups:
-        for name in names:
+        for name in names.split():
             packet = getattr(torch.ops.aten, name)
             for overload in packet.overloads():
                 op = getattr(packet, overload)

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._device import _device_constructors
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from . import autocast, copies, device_module, operators, recurrent, streams
+from . import autocast, collectives, copies, device_module, operators, recurrent, streams
 from .device import after_fork, device
 from .tensors import empty, empty_storage, empty_strided
 
@@ -63,6 +64,7 @@ def _register_operators() -> None:
     aten.impl("is_pinned", copies.is_pinned, "CPU")
     aten.impl("_pin_memory", copies.pin_memory, "CPU")
     autocast.register(aten)
+    collectives.register(_library("c10d"))
 
 
 def _adapt_torch() -> None:
@@ -70,6 +72,7 @@ def _adapt_torch() -> None:
     torch.Event, torch.Stream = streams.GenericEvent, streams.GenericStream  # type: ignore[misc]
     _adapt_accelerator()
     _adapt_storage()
+    _device_constructors()  # remembers which functions obey `with torch.device(...)`
     for name in _MAKERS_OF_PINNED:
         setattr(torch, name, _pinning(getattr(torch, name)))
 

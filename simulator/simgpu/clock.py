@@ -6,7 +6,7 @@ import time
 
 now_ns = time.perf_counter_ns
 
-_SPIN_NS = 120_000  # a sleeping thread wakes up to this late, so the last stretch is polled, as a GPU driver does
+_SPIN_NS = 120_000  # a sleeping thread wakes up to this late: the last stretch is polled
 
 
 def sleep_until_ns(deadline_ns: int) -> None:

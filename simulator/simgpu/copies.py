@@ -13,13 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .clock import now_ns, spin_until_ns
 from .cost import STAGING_LIMIT_BYTES
 from .device import device
 from .tensors import CPU, HOST_KEYS, host_view, is_on_device, rebind, wrap
 
-Tensor = torch.Tensor
 _to_copy = torch.ops.aten._to_copy.default
 
 
@@ -137,9 +137,7 @@ def local_scalar_dense(tensor: Tensor) -> Any:
     return host.item()
 
 
-def resize_(
-    tensor: Tensor, size: list[int], *, memory_format: torch.memory_format | None = None
-) -> Tensor:
+def resize_(tensor: Tensor, size: list[int], *, memory_format: torch.memory_format | None = None) -> Tensor:
     host = host_view(tensor)
     rebind(tensor, torch.ops.aten.alias(host).resize_(size, memory_format=memory_format))
     return tensor
@@ -153,7 +151,9 @@ def set_to_storage(tensor: Tensor, storage: Any, *layout: Any) -> Tensor:
 
 
 def set_to_tensor(tensor: Tensor, source: Tensor) -> Tensor:
-    return set_to_storage(tensor, source.untyped_storage(), source.storage_offset(), source.shape, source.stride())
+    return set_to_storage(
+        tensor, source.untyped_storage(), source.storage_offset(), source.shape, source.stride()
+    )
 
 
 def set_to_nothing(tensor: Tensor) -> Tensor:

@@ -1,13 +1,14 @@
 """The simulated device: queues in virtual time, memory, and the books that tests read.
 
-Model. Every stream is a queue in order; streams never slow each other down. Work enqueued at host time t starts at
-max(t, end of the stream's earlier work, events the stream waits for) and ends after its cost. So the end of all work
-is known the moment it is enqueued; nothing runs in the background, and waiting is sleeping until that moment.
+Model. Every stream is a queue in order; streams never slow each other down. Work enqueued at host time t
+starts at max(t, end of the stream's earlier work, events the stream waits for) and ends after its cost. So
+the end of all work is known the moment it is enqueued: nothing runs in the background, waiting is sleeping.
 """
 
 from __future__ import annotations
 
 import threading
+from bisect import bisect
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -104,7 +105,9 @@ class Device:
     def enqueue(self, name: str, duration_ns: int, queue: Queue | None = None) -> int:
         """Queue work and return when it will end."""
         if self.in_forked_child:
-            raise RuntimeError("Cannot re-initialize simgpu in a forked subprocess; use the 'spawn' start method")
+            raise RuntimeError(
+                "Cannot re-initialize simgpu in a forked subprocess; use the 'spawn' start method"
+            )
         self.in_use = True
         queue = queue or self.current_queue
         with self._lock:
@@ -141,13 +144,12 @@ class Device:
 
     def allocate(self, byte_count: int) -> None:
         with self._lock:
-            wanted_bytes = self.allocated_bytes + byte_count
-            if wanted_bytes > self.cost.memory_bytes:
+            if self.allocated_bytes + byte_count > self.cost.memory_bytes:
                 raise torch.OutOfMemoryError(self._out_of_memory(byte_count))
             self.in_use = True
-            self.allocated_bytes = wanted_bytes
-            self.peak_bytes = max(self.peak_bytes, wanted_bytes)
-            self.reserved_bytes = max(self.reserved_bytes, wanted_bytes)
+            self.allocated_bytes += byte_count
+            self.peak_bytes = max(self.peak_bytes, self.allocated_bytes)
+            self.reserved_bytes = max(self.reserved_bytes, self.allocated_bytes)
             self.peak_reserved_bytes = max(self.peak_reserved_bytes, self.reserved_bytes)
 
     def free(self, byte_count: int) -> None:
@@ -181,9 +183,10 @@ class Device:
         self.peak_bytes = self.allocated_bytes
         self.peak_reserved_bytes = self.reserved_bytes
 
-    def busy_lists(self) -> list[list[Interval]]:
+    def busy_since(self, moment_ns: int) -> list[list[Interval]]:
+        """Each stream's intervals from the one before that moment on."""
         with self._lock:
-            return [list(queue.busy) for queue in self.queues]
+            return [q.busy[max(bisect(q.busy, (moment_ns,)) - 1, 0) :] for q in self.queues]
 
 
 device = Device()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .clock import now_ns, spin_until_ns
 from .copies import charge_upload
@@ -14,11 +15,17 @@ from .cost import FLOPS
 from .device import device
 from .tensors import CPU, HOST_KEYS, backs_a_device_tensor, host_view, is_on_device, rebind, wrap
 
-Tensor = torch.Tensor
 Kernel = Callable[..., Any]
 
 # Indices may live on the host, as on a real device; each use copies them over.
-_UPLOADS_INDICES = {"index", "_index_put_impl_", "index_put_", "index_put", "_unsafe_index", "_unsafe_index_put"}
+_UPLOADS_INDICES = {
+    "index",
+    "_index_put_impl_",
+    "index_put_",
+    "index_put",
+    "_unsafe_index",
+    "_unsafe_index_put",
+}
 # These read lengths where they are, on the host.
 _READS_HOST_LENGTHS = {"_pack_padded_sequence_backward", "_pad_packed_sequence"}
 _FREE = {"new_empty_strided", "is_same_size"}
@@ -122,9 +129,9 @@ def _runner(op: torch._ops.OpOverload) -> Callable[[Sequence[Any], dict[str, Any
         byte_count = out.nbytes if type(out) is Tensor else _byte_count(out)
         for tensor in tensors:
             byte_count += tensor.nbytes
-        device.launch(name, flops_of(host_args, out) if flops_of else 0.0, byte_count)
         if cost.launch_us:
             spin_until_ns(began_ns + int(cost.launch_us * 1e3))
+        device.launch(name, flops_of(host_args, out) if flops_of else 0.0, byte_count)
         if waits or (uploads_indices and _has_mask(args)):
             device.synchronize_queue()
         return out
@@ -181,14 +188,51 @@ def _has_mask(args: Sequence[Any]) -> bool:
 
 _LEAVE_COMPOSITE = {
     # metadata only, or built from operators that are the device's own
-    *("_unsafe_view", "lift", "lift_fresh", "empty_like", "new_empty", "empty_permuted", "_has_same_storage_numel"),
-    *("_fw_primal", "_make_dual", "_lazy_clone", "_print", "resize_as_", "is_coalesced", "sparse_dim", "dense_dim"),
+    *(
+        "_unsafe_view",
+        "lift",
+        "lift_fresh",
+        "empty_like",
+        "new_empty",
+        "empty_permuted",
+        "_has_same_storage_numel",
+    ),
+    *(
+        "_fw_primal",
+        "_make_dual",
+        "_lazy_clone",
+        "_print",
+        "resize_as_",
+        "is_coalesced",
+        "sparse_dim",
+        "dense_dim",
+    ),
     *("sym_size", "sym_stride", "sym_numel", "sym_storage_offset", "_new_zeros_with_same_feature_meta"),
     # answered by copies.py
-    *("empty", "empty_strided", "copy_", "_to_copy", "_pin_memory", "is_pinned", "_copy_from", "_local_scalar_dense"),
+    *(
+        "empty",
+        "empty_strided",
+        "copy_",
+        "_to_copy",
+        "_pin_memory",
+        "is_pinned",
+        "_copy_from",
+        "_local_scalar_dense",
+    ),
     "_pack_padded_sequence",
 }
-_LEAVE_PREFIXES = ("_assert", "_test", "_sparse", "sparse", "_nested", "set", "_functional", "sym_", "_cudnn", "mkldnn")
+_LEAVE_PREFIXES = (
+    "_assert",
+    "_test",
+    "_sparse",
+    "sparse",
+    "_nested",
+    "set",
+    "_functional",
+    "sym_",
+    "_cudnn",
+    "mkldnn",
+)
 
 
 def _runs_as_one_kernel(op: torch._ops.OpOverload) -> bool:

@@ -13,9 +13,8 @@ from .clock import now_ns
 from .device import device
 from .intervals import clip, total_ns, union
 
-# magic, sequence, pid, device count | wall clock ns, busy ns of the window, window ns, memory used, memory total, kernels
-_HEADER = struct.Struct("<8sIII4x")
-_BODY = struct.Struct("<QQQQQQ")
+_HEADER = struct.Struct("<8sIII4x")  # magic, sequence, pid, device count
+_BODY = struct.Struct("<QQQQQQ")  # wall clock ns, busy ns, window ns, memory used, memory total, kernels
 _MAGIC = b"SIMGPU01"
 FILE_BYTES = _HEADER.size + _BODY.size
 WINDOW_NS = 200_000_000
@@ -47,8 +46,7 @@ class _Publisher(threading.Thread):
     def write(self) -> None:
         end_ns = now_ns()
         start_ns = end_ns - WINDOW_NS
-        recent = [[i for i in busy[-256:] if i[1] > start_ns] for busy in device.busy_lists()]
-        busy_ns = total_ns(clip(union(recent), start_ns, end_ns))
+        busy_ns = total_ns(clip(union(device.busy_since(start_ns)), start_ns, end_ns))
         body = _BODY.pack(
             time.time_ns(),
             busy_ns,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .device import device
 from .tensors import host_view, wrap
-
-Tensor = torch.Tensor
 
 
 def _launch(name: str, *tensors: Tensor) -> None:
@@ -67,9 +66,10 @@ def lstm_cell_backward(
     if d_hidden is not None:
         d_new_cell = d_new_cell + d_hidden * o * (1 - squashed * squashed)
         d_o = d_hidden * squashed * o * (1 - o)
-    d_gates = torch.cat(
-        [d_new_cell * g * i * (1 - i), d_new_cell * old_cell * f * (1 - f), d_new_cell * i * (1 - g * g), d_o], 1
-    )
+    d_i = d_new_cell * g * i * (1 - i)
+    d_f = d_new_cell * old_cell * f * (1 - f)
+    d_g = d_new_cell * i * (1 - g * g)
+    d_gates = torch.cat([d_i, d_f, d_g, d_o], 1)
     _launch("_thnn_fused_lstm_cell_backward", gates, old_cell, cell_out, d_gates)
     return wrap(d_gates), wrap(d_new_cell * f), wrap(d_gates.sum(0)) if has_bias else None
 

@@ -1,4 +1,4 @@
-"""Streams and events in virtual time, as `torch.simgpu.Stream` / `Event` and as `torch.Stream` / `torch.Event`."""
+"""Streams and events in virtual time, by `torch.simgpu`'s names and by torch's generic ones."""
 
 from __future__ import annotations
 
@@ -49,10 +49,8 @@ class Stream(GenericStream):
     """An in-order queue of device work."""
 
     def __new__(cls, device: Any = None, priority: int = 0, queue: Queue | None = None) -> Stream:
-        queue = queue or _device().new_queue(priority)
-        stream = super().__new__(
-            cls, stream_id=queue.stream_id, device_index=0, device_type=_PRIVATE_USE
-        )
+        queue = queue or _new_queue(priority)
+        stream = super().__new__(cls, stream_id=queue.stream_id, device_index=0, device_type=_PRIVATE_USE)
         stream._queue = queue
         stream._outer = []
         return stream
@@ -95,7 +93,9 @@ class Stream(GenericStream):
 class Event(GenericEvent):
     """A mark in a stream; its time is the moment at which the stream gets there."""
 
-    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Event:
+    def __new__(
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> Event:
         event = super().__new__(cls)
         event._has_timing = enable_timing
         event._reached_ns = None
@@ -103,8 +103,7 @@ class Event(GenericEvent):
 
     def record(self, stream: Stream | None = None) -> None:
         queue = stream._queue if stream is not None else device.current_queue
-        moment_ns = now_ns()
-        self._reached_ns = max(moment_ns, queue.ready_ns)
+        self._reached_ns = max(now_ns(), queue.ready_ns)
 
     def query(self) -> bool:
         return self._reached_ns is None or now_ns() >= self._reached_ns
@@ -138,8 +137,8 @@ class Event(GenericEvent):
         return f"<torch.simgpu.Event reached_ns={self._reached_ns}>"
 
 
-def _device() -> Any:
-    return device
+def _new_queue(priority: int) -> Queue:
+    return device.new_queue(priority)
 
 
 def stream_of(queue: Queue) -> Stream:

@@ -147,6 +147,8 @@ class Sample:
 Sources = Mapping[tuple[str, int], SourceLine]
 # What a line of code may be taken to do by its words alone; "loss" and "batch" are in most lines.
 TEXT_PHASES = frozenset(("checkpoint", "metrics", "logging", "progress"))
+# Arrays on the host, in a line that runs once the step has a result.
+HOST_ARRAYS = re.compile(r"\bnp\.|\bnumpy\b|\.cpu\(\)|\bscipy\.")
 NO_STACK = Stack((), (), "")
 
 
@@ -193,6 +195,8 @@ def classifier(sources: Sources) -> Callable[[Sample, bool], str | None]:
         if phase is not None:
             return phase
         if follows_forward and NUMERIC_LIBRARIES.intersection(stack.libraries):
+            return "metrics"
+        if follows_forward and source is not None and HOST_ARRAYS.search(source.text):
             return "metrics"
         return None
 

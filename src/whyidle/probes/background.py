@@ -7,7 +7,7 @@ the process forks: Python warns about forks beside threads, and with reason.
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import _thread
 import os
 import time

@@ -36,7 +36,7 @@ Rows = deque[tuple[int, ...]]
 
 
 class Recorder:
-    """One a process. `spans`, `nexts` and `fetches` are appended to by probes; the rest belongs to the thread."""
+    """One a process. Probes append to `spans`, `nexts` and `fetches`; the rest belongs to the thread."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder

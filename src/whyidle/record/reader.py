@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 import sys
-import zlib
 from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,9 +85,9 @@ def _read_frames(data: bytes, offset: int, record: ProcessRecord) -> None:
         record.is_truncated = True
         if offset + head_size > len(data):
             return
-        mark, frame_type, table, size, crc = struct.unpack_from(schema.FRAME_HEAD, data, offset)
+        _, frame_type, table, size, _ = struct.unpack_from(schema.FRAME_HEAD, data, offset)
         payload = data[offset + head_size : offset + head_size + size]
-        if mark != schema.FRAME_MARK or len(payload) != size or zlib.crc32(payload) != crc:
+        if data[offset : offset + head_size] != schema.frame_head(frame_type, table, payload):
             return
         offset += head_size + size
         record.is_truncated = False

@@ -14,10 +14,13 @@ the same for all processes of one machine; the header pins that clock to Unix ti
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 VERSION = 1
 MAGIC = b"WHYIDLE\n"
 FILE_HEAD = "<8sII"  # magic, version, length of the JSON header
-FRAME_HEAD = "<2sBBII"  # mark, frame type, table number, payload length, CRC-32 of the payload
+FRAME_HEAD = "<2sBBII"  # mark, frame type, table number, payload length, CRC-32 of these and the payload
 FRAME_MARK = b"WF"
 
 ROWS_FRAME = 1
@@ -122,3 +125,8 @@ FLAG_BLOCKING_LAUNCHES = 8
 #   reopened   path, opens, fetches          a file opened again and again while samples were made
 #   problem    id, detail
 #   end        t_ns, lost_rows               the process ended in order
+
+
+def frame_head(frame_type: int, table: int, payload: bytes) -> bytes:
+    fields = struct.pack("<2sBBI", FRAME_MARK, frame_type, table, len(payload))
+    return fields + struct.pack("<I", zlib.crc32(payload, zlib.crc32(fields)))

@@ -1,4 +1,4 @@
-"""Appends frames to one process's record file. Runs in the user's process: never raises, never blocks long."""
+"""Appends frames to one process's record file. Runs in the user's process: never raises."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import os
 import struct
 import sys
-import zlib
 from array import array
 from collections.abc import Iterable
 from itertools import chain
@@ -63,9 +62,7 @@ class Writer:
             pass
 
     def _frame(self, frame_type: int, table: int, payload: bytes) -> bool:
-        head = struct.pack(
-            schema.FRAME_HEAD, schema.FRAME_MARK, frame_type, table, len(payload), zlib.crc32(payload)
-        )
+        head = schema.frame_head(frame_type, table, payload)
         return self._put(head + payload)
 
     def _put(self, data: bytes) -> bool:

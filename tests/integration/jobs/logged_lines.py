@@ -39,7 +39,7 @@ def log():
     logging.info("plain")
     logging.getLogger("named").warning("deeper", stacklevel=2)
     try:
-        1 / 0
+        print(1 / 0)
     except ZeroDivisionError:
         logging.exception("caught", stack_info=True)
 

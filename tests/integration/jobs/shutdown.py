@@ -2,7 +2,6 @@
 import atexit
 import gc
 import logging
-import os
 import sys
 import threading
 
@@ -25,7 +24,7 @@ atexit.register(print, "last registered")
 kept = Farewell("global")
 cycle = [Farewell("cycle")]
 cycle.append(cycle)
-print(sys.argv, __name__, __file__ == os.path.abspath(sys.argv[0]), threading.active_count())
+print(sys.argv, __name__, __file__, threading.active_count())
 print(gc.isenabled(), gc.get_threshold(), gc.collect.__doc__)
 print([name for name in sys.modules if name.startswith(("pynvml", "psutil", "wcwidth"))])
 del cycle
