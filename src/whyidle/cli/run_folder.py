@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from whyidle.cli.live_status import LiveStatus
 from whyidle.probes.api import default_folder
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class RunFolder:
         self._host: TextIO | None = None
         self._sampler: HostSampler | None = None
         self._gpus: NvmlSampler | None = None
+        self._status = LiveStatus(sys.stderr)
         self._ticks = 0
         self._stride = 1
         self._lines = 0
@@ -70,6 +72,7 @@ class RunFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._status.clear()
         if self._host is not None:
             try:
                 self._host.close()
@@ -94,6 +97,7 @@ class RunFolder:
             line["gpus"] = [asdict(gpu) for gpu in self._gpus.sample()]
         self._host.write(json.dumps(line) + "\n")
         self._host.flush()
+        self._status.show(line)
         self._lines += 1
         if self._lines % (HOST_LINES_LIMIT // 4) == 0:
             self._stride *= 2

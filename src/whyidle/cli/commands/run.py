@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from whyidle.cli.run_folder import RunFolder
+    from whyidle.probes.launcher import Outcome
 
 SUMMARY = "run a training job, unchanged, and say why its GPU idles"
 
@@ -37,8 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
     folder = RunFolder.make(arguments.out, arguments.command)
     with folder:
         outcome = launcher.launch(arguments.command, folder.environ(), on_tick=folder.tick)
-        folder.finish(outcome)
-    report = _report(folder.path, arguments)
+    report = _report(folder, outcome, arguments)
     if _is_above(report, arguments.fail_on):
         from whyidle.errors import EXIT_FINDINGS
 
@@ -46,9 +49,9 @@ def main(arguments: argparse.Namespace) -> int:
     launcher.exit_as(outcome)
 
 
-def _report(folder: str | None, arguments: argparse.Namespace) -> dict[str, Any] | None:
+def _report(folder: RunFolder, outcome: Outcome, arguments: argparse.Namespace) -> dict[str, Any] | None:
     """Whatever goes wrong here costs the report, never the job's own exit status."""
-    if folder is None:
+    if folder.path is None:
         return None
     from pathlib import Path
 
@@ -57,7 +60,8 @@ def _report(folder: str | None, arguments: argparse.Namespace) -> dict[str, Any]
     from whyidle.errors import WhyidleError
 
     try:
-        report = report_on(Path(folder))
+        folder.finish(outcome)
+        report = report_on(Path(folder.path))
         if not arguments.quiet:
             show_report(report, arguments.lang, sys.stderr)
         if arguments.json:
