@@ -202,13 +202,17 @@ def slow_storage(folder: str | os.PathLike[str], **speed: float | None) -> Itera
         shim.restore()
 
 
+def add_speed_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--open-ms", type=float, default=0.0, help="time that opening a file takes")
+    parser.add_argument("--read-ms", type=float, default=0.0, help="time of one read, besides its transfer")
+    parser.add_argument("--mb-per-s", type=float, help="transfer rate of the whole device")
+    parser.add_argument("--iops", type=float, help="opens and reads a second of the whole device")
+
+
 def _main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description="Run a script with a slow data folder.")
     parser.add_argument("--folder", required=True)
-    parser.add_argument("--open-ms", type=float, default=0.0)
-    parser.add_argument("--read-ms", type=float, default=0.0)
-    parser.add_argument("--mb-per-s", type=float)
-    parser.add_argument("--iops", type=float)
+    add_speed_options(parser)
     parser.add_argument("script", nargs=argparse.REMAINDER, help="script.py and its arguments")
     options = vars(parser.parse_args(arguments))
     folder, script = options.pop("folder"), options.pop("script")

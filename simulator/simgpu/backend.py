@@ -11,7 +11,7 @@ import torch
 from torch.utils._device import _device_constructors
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from . import autocast, collectives, copies, device_module, operators, recurrent, streams
+from . import attention, autocast, collectives, copies, device_module, operators, recurrent, streams
 from .device import after_fork, device
 from .tensors import empty, empty_storage, empty_strided
 
@@ -29,6 +29,9 @@ _OWN_KERNELS: dict[str, Callable[..., Any]] = {
     "set_.source_Tensor": copies.set_to_tensor,
     "set_": copies.set_to_nothing,
     "record_stream": copies.record_stream,
+    "scaled_dot_product_attention": attention.attention,
+    "_scaled_dot_product_fused_attention_overrideable": attention.fused,
+    "_scaled_dot_product_fused_attention_overrideable_backward": attention.fused_backward,
     "_pack_padded_sequence": recurrent.pack_padded,
     "_thnn_fused_lstm_cell": recurrent.lstm_cell,
     "_thnn_fused_lstm_cell_backward_impl": recurrent.lstm_cell_backward,
@@ -59,8 +62,9 @@ def _register_operators() -> None:
     every.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
     for name, kernel in _OWN_KERNELS.items():
         aten.impl(name, kernel, "PrivateUse1")
-    for qualified, op in operators.composite_operators():
-        aten.m.impl(qualified, "PrivateUse1", operators.build(op))
+    for name, op in operators.composite_operators(other_than=_OWN_KERNELS):
+        aten.m.impl(f"aten::{name}", "PrivateUse1", operators.build(op))
+    aten.impl("scaled_dot_product_attention", attention.attention, "AutogradPrivateUse1")
     aten.impl("is_pinned", copies.is_pinned, "CPU")
     aten.impl("_pin_memory", copies.pin_memory, "CPU")
     autocast.register(aten)

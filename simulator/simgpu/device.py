@@ -76,6 +76,13 @@ class Device:
         self._per_thread = _PerThread()
         self._main_queue = self.queues[0]
 
+    def _enter(self) -> None:
+        if self.in_forked_child:
+            raise RuntimeError(
+                "Cannot re-initialize simgpu in forked subprocess; use the spawn method"
+            )
+        self.in_use = True
+
     # streams
 
     def new_queue(self, priority: int = 0) -> Queue:
@@ -143,10 +150,10 @@ class Device:
     # memory
 
     def allocate(self, byte_count: int) -> None:
+        self._enter()
         with self._lock:
             if self.allocated_bytes + byte_count > self.cost.memory_bytes:
                 raise torch.OutOfMemoryError(self._out_of_memory(byte_count))
-            self.in_use = True
             self.allocated_bytes += byte_count
             self.peak_bytes = max(self.peak_bytes, self.allocated_bytes)
             self.reserved_bytes = max(self.reserved_bytes, self.allocated_bytes)

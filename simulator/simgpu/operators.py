@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import torch
@@ -66,8 +66,16 @@ def _mutating_kernel(op: torch._ops.OpOverload) -> Kernel:
         for position, argument in enumerate(op._schema.arguments)
         if argument.alias_info and argument.alias_info.is_write
     ]
+    is_in_place = written == [(0, op._schema.arguments[0].name)]
     resizes = torch.Tag.out in op.tags or op._schema.name.startswith("aten::resize")
     returned = [r.alias_info is not None and r.alias_info.is_write for r in op._schema.returns]
+
+    def kernel_in_place(*args: Any, **kwargs: Any) -> Any:
+        run(args, kwargs)
+        return args[0]
+
+    if is_in_place and returned == [True] and not resizes:
+        return kernel_in_place
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         out = run(args, kwargs)
@@ -186,40 +194,10 @@ def _has_mask(args: Sequence[Any]) -> bool:
 
 # Registration
 
-_LEAVE_COMPOSITE = {
-    # metadata only, or built from operators that are the device's own
-    *(
-        "_unsafe_view",
-        "lift",
-        "lift_fresh",
-        "empty_like",
-        "new_empty",
-        "empty_permuted",
-        "_has_same_storage_numel",
-    ),
-    *(
-        "_fw_primal",
-        "_make_dual",
-        "_lazy_clone",
-        "_print",
-        "resize_as_",
-        "is_coalesced",
-        "sparse_dim",
-        "dense_dim",
-    ),
-    *("sym_size", "sym_stride", "sym_numel", "sym_storage_offset", "_new_zeros_with_same_feature_meta"),
-    # answered by copies.py
-    *(
-        "empty",
-        "empty_strided",
-        "copy_",
-        "_to_copy",
-        "_pin_memory",
-        "is_pinned",
-        "_copy_from",
-        "_local_scalar_dense",
-    ),
-    "_pack_padded_sequence",
+_LEAVE_COMPOSITE = {  # metadata only, built from operators that have kernels of their own, or for the host
+    *("_unsafe_view", "lift", "lift_fresh", "empty_like", "new_empty", "empty_permuted", "_fw_primal"),
+    *("_has_same_storage_numel", "_make_dual", "_lazy_clone", "_print", "resize_as_", "is_coalesced"),
+    *("sparse_dim", "dense_dim", "_new_zeros_with_same_feature_meta", "_pin_memory", "is_pinned"),
 }
 _LEAVE_PREFIXES = (
     "_assert",
@@ -243,20 +221,21 @@ def _runs_as_one_kernel(op: torch._ops.OpOverload) -> bool:
     return not any(r.alias_info and not r.alias_info.is_write for r in returns)
 
 
-def composite_operators() -> list[tuple[str, torch._ops.OpOverload]]:
+def composite_operators(other_than: Container[str]) -> list[tuple[str, torch._ops.OpOverload]]:
     """Operators that torch would take apart or allocate for; a device runs each as one kernel."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     found = []
     for qualified in torch._C._dispatch_get_all_op_names():
-        if not qualified.startswith("aten::") or has_kernel(qualified, "CompositeImplicitAutograd"):
+        name = qualified.removeprefix("aten::")
+        if name == qualified or name in other_than or has_kernel(qualified, "CompositeImplicitAutograd"):
             continue
         if has_kernel(qualified, "CompositeExplicitAutograd") or has_kernel(
             qualified, "CompositeExplicitAutogradNonFunctional"
         ):
-            base, _, overload = qualified.removeprefix("aten::").partition(".")
+            base, _, overload = name.partition(".")
             op = getattr(getattr(torch.ops.aten, base), overload or "default")
             if _runs_as_one_kernel(op):
-                found.append((qualified, op))
+                found.append((name, op))
     return found
 
 

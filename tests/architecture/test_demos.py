@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_pages import complaints
+from published_schema import complaints
 
 from whyidle.causes.all_causes import CAUSES
 from whyidle.cli.commands import demo

@@ -8,11 +8,10 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import pytest
+from published_schema import SCHEMA, complaints
 
 from whyidle.cli import main as cli
 from whyidle.errors import UsageError
@@ -24,7 +23,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 PAIRS = [(ROOT / "README.md", ROOT / "README.zh.md")] + [
     (page, ROOT / "docs" / "zh" / page.name) for page in sorted((ROOT / "docs" / "en").glob("*.md"))
 ]
-SCHEMA: dict[str, Any] = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
 
 
 def name_of(page: Path) -> str:
@@ -109,23 +107,6 @@ def test_a_pasted_report_fits_a_terminal(page: Path) -> None:
 
 
 # The published schema
-
-
-def strict(schema: Any) -> Any:
-    """The schema with no key allowed that it does not name."""
-    if isinstance(schema, list):
-        return [strict(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    closed = {key: strict(value) for key, value in schema.items()}
-    if "properties" in closed and isinstance(closed.get("required"), list):
-        closed.setdefault("additionalProperties", False)
-    return closed
-
-
-def complaints(report: dict[str, Any]) -> list[str]:
-    validator = pytest.importorskip("jsonschema").Draft202012Validator(strict(deepcopy(SCHEMA)))
-    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(report)]
 
 
 def test_the_schema_names_every_key_in_order() -> None:

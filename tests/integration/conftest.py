@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lab import Lab
+
+from tests.integration.lab import Lab
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab import Lab, Observed
 
+from tests.integration.lab import Lab, Observed
 from whyidle.record import schema
 
 pytest.importorskip("torch")

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab import Lab
+
+from tests.integration.lab import Lab
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab import JOBS, Lab
+
+from tests.integration.lab import JOBS, Lab
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import simgpu
 import torch
 from torch.nn import functional as F  # noqa: N812
 
@@ -149,10 +150,35 @@ def test_modified_saved_tensor_is_noticed() -> None:
 
 
 def test_a_foreach_call_is_one_kernel() -> None:
-    import simgpu
-
     many = [torch.ones(3, device="simgpu") for _ in range(10)]
     simgpu.forget()
     torch._foreach_add_(many, 1.0)
     assert simgpu.counters().kernels_count == 1
     assert many[9].tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"is_causal": True}, {"scale": 0.3}, {"mask": torch.eye(6).bool()}, {"mask": torch.eye(6)}],
+    ids=["plain", "causal", "scaled", "mask", "bias"],
+)
+def test_attention_is_one_kernel_each_way(options: dict) -> None:
+    simgpu.configure(keep_kernels=True)
+
+    def attend(device: str) -> list[torch.Tensor]:
+        given = {
+            "attn_mask" if k == "mask" else k: v.to(device) if k == "mask" else v for k, v in options.items()
+        }
+        query = torch.linspace(-1, 1, 192).reshape(2, 2, 6, 8).to(device).requires_grad_()
+        out = F.scaled_dot_product_attention(query, query * 2, query + 1, **given)
+        out.square().sum().backward()
+        return [out.detach().cpu(), query.grad.cpu()]
+
+    assert all(map(torch.equal, attend("simgpu"), attend("cpu")))
+    names = [kernel.name for kernel in simgpu.kernels()]
+    assert (names.count("attention"), names.count("attention_backward"), names.count("bmm")) == (1, 1, 0)
+
+
+def test_attention_with_dropout_is_taken_apart() -> None:
+    query = torch.ones(2, 2, 6, 8, device="simgpu")
+    assert F.scaled_dot_product_attention(query, query, query, dropout_p=0.5).shape == query.shape

@@ -19,8 +19,6 @@ from typing import NamedTuple
 CLOCK_STRETCH = 512
 # A marker on a drained queue completes within a few microseconds of the least latency seen.
 DRAINED_NS = 30_000
-# With fewer steps whose kernels were seen back to back, what they take is not known.
-LEAST_BACKLOGGED = 3
 
 
 class Mark(NamedTuple):
@@ -48,6 +46,7 @@ class Idle:
     were never seen back to back, so that their idle part cannot be told."""
 
     by_phase: Mapping[str, float]
+    by_stretch: Mapping[int, float]  # by the index of its first marker
     device_ns: float
     unknown_ns: float
 
@@ -71,18 +70,20 @@ def idle(marks: Sequence[Mark], stretches: Sequence[Stretch]) -> Idle:
     lags = lags_ns(marks)
     kernels_ns = _kernel_times(marks, stretches, lags)
     by_phase: dict[str, float] = defaultdict(float)
+    by_stretch: dict[int, float] = {}
     device_ns = unknown_ns = 0.0
     for stretch in stretches:
         elapsed = max(0, marks[stretch.start + 1].device_ns - marks[stretch.start].device_ns)
         device_ns += elapsed
-        if stretch.key and stretch.key not in kernels_ns:
+        if stretch.key and stretch.key not in kernels_ns and not stretch.key.startswith("gap:"):
             unknown_ns += elapsed
             continue
         kernels = kernels_ns.get(stretch.key, 0.0)
         was_behind = lags[stretch.start] > DRAINED_NS and lags[stretch.start + 1] > DRAINED_NS
         idle_ns = 0.0 if stretch.key and was_behind else max(0.0, elapsed - kernels)
+        by_stretch[stretch.start] = idle_ns
         _share(by_phase, stretch.host_ns, idle_ns)
-    return Idle(dict(by_phase), device_ns, unknown_ns)
+    return Idle(dict(by_phase), by_stretch, device_ns, unknown_ns)
 
 
 def _kernel_times(
@@ -93,7 +94,7 @@ def _kernel_times(
     for stretch in stretches:
         if stretch.key and lags[stretch.start] > DRAINED_NS and lags[stretch.start + 1] > DRAINED_NS:
             seen[stretch.key].append(marks[stretch.start + 1].device_ns - marks[stretch.start].device_ns)
-    return {key: float(median(times)) for key, times in seen.items() if len(times) >= LEAST_BACKLOGGED}
+    return {key: float(median(times)) for key, times in seen.items()}
 
 
 def _share(by_phase: dict[str, float], host_ns: Mapping[str, int], idle_ns: float) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from whyidle.analysis.device_idle import DeviceIdle
+
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
@@ -167,6 +169,7 @@ class Facts:
     main_cpu_ns: int | None = None  # all threads of the training process
     main_thread_cpu_ns: int | None = None
     involuntary_switches_per_s: float | None = None
+    device: DeviceIdle | None = None  # None on a CPU run, and where no markers could be read
     missing: Mapping[str, str] = field(default_factory=dict)  # fact: what would have told
 
     def phase_ns(self, name: str) -> int:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from statistics import median
 
 from whyidle.analysis.call_facts import calls_by_kind, debug_flags, graph_count
+from whyidle.analysis.device_idle import DeviceIdle, device_idle
 from whyidle.analysis.facts import Edge, Facts, Line, Loader, Phase, Threads
 from whyidle.analysis.intervals import Lookup, clip, total
 from whyidle.analysis.lines import Lines
@@ -117,10 +118,11 @@ def _measure(run: RunRecord, trainer: Trainer, wall_ns: int, ranks: tuple[Rank, 
     scale = window_ns / observed if observed else 1.0
     kind = device_kind(trainer)
     lines = Lines(sources)
+    device = device_idle(trainer.process, result.pieces, (low, high)) if kind != "cpu" else None
     phases = {
         name: Phase(
             host_ns=round(duration_ns * scale),
-            bubble_ns=0 if name in COMPUTE_PHASES else round(duration_ns * scale),
+            bubble_ns=round(_idle_part(device, name) * duration_ns * scale),
             line=lines.of(result.samples[name]),
         )
         for name, duration_ns in sorted(result.phase_ns.items(), key=lambda item: _phase_order(item[0]))
@@ -170,7 +172,8 @@ def _measure(run: RunRecord, trainer: Trainer, wall_ns: int, ranks: tuple[Rank, 
         main_cpu_ns=main_cpu_ns,
         main_thread_cpu_ns=rate_in(trainer.process, (low, high), MAIN_CPU),
         involuntary_switches_per_s=switches(trainer.process, (low, high)),
-        missing={} if kind == "cpu" else {"device_idle": "device_idle"},
+        device=device,
+        missing={} if kind == "cpu" or device is not None else {"device_idle": "device_idle"},
     )
     samples = loader.samples_per_batch if loader is not None else None
     return RunFacts(
@@ -182,6 +185,13 @@ def _measure(run: RunRecord, trainer: Trainer, wall_ns: int, ranks: tuple[Rank, 
         samples_per_s=_samples_per_s(loader, samples, window_ns),
         overhead_ratio=overhead(trainer.process, (low, high)),
     )
+
+
+def _idle_part(device: DeviceIdle | None, phase: str) -> float:
+    """Of a phase's host time, the part in which the device idles. On a CPU run the host is the device."""
+    if device is None:
+        return 0.0 if phase in COMPUTE_PHASES else 1.0
+    return device.ratio_by_phase.get(phase, 0.0)
 
 
 def _phase_order(name: str) -> int:

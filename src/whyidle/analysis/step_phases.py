@@ -80,6 +80,7 @@ class PhaseSplit:
     kind_ns: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     samples: dict[str, list[Sample]] = field(default_factory=lambda: defaultdict(list))
     kind_samples: dict[str, list[Sample]] = field(default_factory=lambda: defaultdict(list))
+    pieces: list[Piece] = field(default_factory=list)
 
 
 def split(
@@ -103,7 +104,7 @@ def split(
     """
     pieces = _pieces(segments, Lookup(list(validation)), user_phase)
     has_loader = any(piece.kind == "next" for piece in pieces)
-    result = PhaseSplit()
+    result = PhaseSplit(pieces=pieces)
     by_piece = _samples_by_piece(pieces, samples)
     classify = _with_loops(classify, loop_of, pieces, by_piece)
     unnamed: Counter[str] = Counter()

@@ -44,6 +44,7 @@ class Recorder:
         self.spans: Rows = deque(maxlen=ROWS_LIMIT)
         self.fetches: Rows = deque(maxlen=ROWS_LIMIT)
         self.nexts: Rows = deque(maxlen=ROWS_LIMIT)
+        self.read_marks: Callable[[], list[tuple[int, ...]]] | None = None
         self.training_thread = threading.main_thread().ident or 0
         self.at_end: list[Callable[[], None]] = []
         self.after_fork: list[Callable[[], None]] = []
@@ -152,6 +153,7 @@ class Recorder:
             schema.SPAN: self._take_rows(self.spans),
             schema.NEXT: self._take_rows(self.nexts),
             schema.FETCH: self._take_rows(self.fetches),
+            schema.MARK: self._marks(),
             schema.STACK: take(self._stacks.rows),
         }
         now_ns = time.perf_counter_ns()
@@ -165,6 +167,9 @@ class Recorder:
             writer.rows(table, kept)
         if is_last:
             writer.json({"type": "end", "t_ns": now_ns, "lost_rows": writer.lost_rows})
+
+    def _marks(self) -> list[tuple[int, ...]]:
+        return self.read_marks() if self.read_marks is not None else []
 
     def _take_rows(self, rows: Rows) -> list[tuple[int, ...]]:
         taken = take(rows)

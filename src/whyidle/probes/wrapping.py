@@ -39,6 +39,12 @@ class _StandIns:
     skip: Callable[[CodeType], None] | None = None
 
 
+class Marks:
+    """Marks the edges of spans on the device's queue, once the job is known to train on a device."""
+
+    mark: Callable[..., None] | None = None  # called with the name of the phase that begins, if it launches
+
+
 def learn_compiling(check: Callable[[], bool]) -> None:
     _Compiling.check = staticmethod(check)
 
@@ -84,6 +90,8 @@ def timed(recorder: Recorder, kind: str, function: Callable[..., Any], a: int = 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if _Compiling.check():
             return function(*args, **kwargs)
+        if Marks.mark is not None:
+            Marks.mark()
         t0_ns = perf_counter_ns()
         try:
             return function(*args, **kwargs)
@@ -92,6 +100,8 @@ def timed(recorder: Recorder, kind: str, function: Callable[..., Any], a: int = 
             raise
         finally:
             append((number, get_ident(), t0_ns, perf_counter_ns(), a, b))
+            if Marks.mark is not None:
+                Marks.mark()
 
     return stand_in(wrapper, function)
 

@@ -32,6 +32,7 @@ STACK = 2
 USAGE = 3
 THINNED = 4
 NEXT = 5
+MARK = 6
 
 TABLES: dict[int, tuple[str, ...]] = {
     # A call on one thread. Spans of a thread nest. `a` and `b` depend on the kind, see SPAN_KINDS.
@@ -74,6 +75,10 @@ TABLES: dict[int, tuple[str, ...]] = {
         "cpu_ns",  # on-CPU time of the thread
         "has_ended",  # 1 when the call ended the iteration instead of giving a batch
     ),
+    # A marker on the device's queue, at an edge of a span of the training thread: when the host set it,
+    # and when the device came to it, on the device's own clock. `is_first` 1: the markers before it are
+    # not its neighbours.
+    MARK: ("host_ns", "device_ns", "is_first"),
     # A stretch whose rows were counted and dropped to keep the file bounded.
     THINNED: ("t0_ns", "t1_ns", "optimizer_steps", "rows"),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from whyidle.probes.thinning import LAST_LEVEL, MIB, WINDOW_NS, Thinning
@@ -66,7 +68,7 @@ def apply(thinning: Thinning, now_s: float, written_bytes: int, steps: int, *, i
 
 def test_every_step_is_either_kept_or_counted() -> None:
     thinning = Thinning(is_worker=False)
-    kept = counted = steps = 0
+    kept = steps = 0
     thinned: list[tuple[int, ...]] = []
     for flush in range(1, 2001):
         steps += 7
@@ -76,7 +78,7 @@ def test_every_step_is_either_kept_or_counted() -> None:
     counted = sum(row[2] for row in thinned)
     assert kept + counted == steps
     assert 0.08 < kept / steps < 0.2  # one stretch in eight
-    assert all(first[1] <= second[0] for first, second in zip(thinned, thinned[1:], strict=False))
+    assert all(first[1] <= second[0] for first, second in pairwise(thinned))
     assert sum(row[1] - row[0] for row in thinned) == pytest.approx(1000e9 * counted / steps, rel=0.01)
 
 
@@ -88,7 +90,7 @@ def test_kept_stretches_are_whole_windows() -> None:
         if schema.THINNED not in (tables := apply(thinning, flush / 2, 25 * MIB, 1)) and tables[schema.SPAN]
     ]
     lengths = [1]
-    for before, after in zip(kept_at, kept_at[1:], strict=False):
+    for before, after in pairwise(kept_at):
         lengths = [*lengths[:-1], lengths[-1] + 1] if after == before + 1 else [*lengths, 1]
     assert set(lengths[1:-1]) == {WINDOW_NS // FLUSH_NS}
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch import flags
 from whyidle.probes.torch.modules import Call
-from whyidle.probes.wrapping import is_compiling, replace, stand_in, without_own_frame
+from whyidle.probes.wrapping import Marks, is_compiling, replace, stand_in, without_own_frame
 from whyidle.record.schema import KIND
 
 TYPE_CHECKING = False  # importing typing costs every process of the job
@@ -39,6 +39,8 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
             if not read_flags:
                 read_flags.append(flags.reader(sys.modules["torch"]))
             on = read_flags[0]()
+            if Marks.mark is not None:
+                Marks.mark("backward")
             t0_ns = perf_counter_ns()
             try:
                 return original(*args, **kwargs)
@@ -47,6 +49,8 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
                 raise
             finally:
                 append((BACKWARD, get_ident(), t0_ns, perf_counter_ns(), 0, on))
+                if Marks.mark is not None:
+                    Marks.mark()
 
         return stand_in(backward, original)
 

@@ -15,6 +15,7 @@ from types import MethodType, ModuleType
 
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.wrapping import (
+    Marks,
     is_compiling,
     learn_compiling,
     replace_timed,
@@ -75,10 +76,14 @@ class _TimedCall(functools.partial):  # type: ignore[type-arg]
     def begin(self, append: Callable[[tuple[int, ...]], None], name: int) -> None:
         self._append = append
         self._name = name
+        if Marks.mark is not None:
+            Marks.mark()
         self._t0_ns = perf_counter_ns()
 
     def __del__(self) -> None:
         self._append((SYNC, get_ident(), self._t0_ns, perf_counter_ns(), self._name, 0))
+        if Marks.mark is not None:
+            Marks.mark()
 
 
 class Copying:
@@ -119,6 +124,8 @@ def _copy(recorder: Recorder, original: Any) -> Any:
     append = recorder.spans.append
 
     def copy(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if Marks.mark is not None:
+            Marks.mark()
         t0_ns = perf_counter_ns()
         try:
             result = original(self, *args, **kwargs)
@@ -130,6 +137,8 @@ def _copy(recorder: Recorder, original: Any) -> Any:
             if kwargs.get("non_blocking") or any(argument is True for argument in args):
                 bits |= schema.COPY_NON_BLOCKING
             append((COPY, get_ident(), t0_ns, perf_counter_ns(), self.nbytes, bits))
+            if Marks.mark is not None:
+                Marks.mark()
         return result
 
     return stand_in(copy, original)

@@ -12,7 +12,7 @@ from whyidle.probes.numbering import Numbering
 from whyidle.probes.python.files import OpenCounter
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch.fetch_meter import FetchMeter
-from whyidle.probes.wrapping import replace, stand_in, without_own_frame
+from whyidle.probes.wrapping import Marks, replace, stand_in, without_own_frame
 from whyidle.record.schema import KIND
 
 TYPE_CHECKING = False  # importing typing costs every process of the job
@@ -103,6 +103,8 @@ def _timed_next(recorder: Recorder, original: Any) -> Any:
     def __next__(self: Any) -> Any:  # noqa: N807
         ready = _ready(self)
         has_ended = 0
+        if Marks.mark is not None:
+            Marks.mark()
         t0_ns, cpu0_ns = perf_counter_ns(), thread_time_ns()
         try:
             return original(self)
@@ -114,6 +116,8 @@ def _timed_next(recorder: Recorder, original: Any) -> Any:
             t1_ns, cpu_ns = perf_counter_ns(), thread_time_ns() - cpu0_ns
             iterator = self.__dict__.get("_whyidle_iterator", 0)
             append((get_ident(), t0_ns, t1_ns, iterator, ready, _cached(self), cpu_ns, has_ended))
+            if Marks.mark is not None:
+                Marks.mark()
 
     return stand_in(__next__, original)
 
@@ -201,7 +205,7 @@ def attach_worker_loop(recorder: Recorder, module: ModuleType) -> None:
 
 
 def _worker_facts(args: tuple[Any, ...]) -> dict[str, Any]:
-    """From the positional arguments that DataLoader has passed since torch 1.2: seed, worker, their number."""
+    """From the arguments by position that DataLoader has passed since torch 1.2."""
     facts: dict[str, Any] = {
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     }

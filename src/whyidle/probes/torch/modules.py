@@ -10,7 +10,7 @@ from types import ModuleType
 
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch.call_counter import CallCounter
-from whyidle.probes.wrapping import is_compiling, replace, stand_in, without_own_frame
+from whyidle.probes.wrapping import Marks, is_compiling, replace, stand_in, without_own_frame
 from whyidle.record.schema import FORWARD_GRAD, FORWARD_TRAINING, KIND
 
 TYPE_CHECKING = False  # importing typing costs every process of the job
@@ -62,6 +62,8 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
             Call.is_open = True
             if Call.counter.is_counting:
                 Call.counter.stop()
+            if Marks.mark is not None:
+                Marks.mark("forward" if kind == FORWARD else "")
             t0_ns = perf_counter_ns()
             try:
                 result = original(self, *args, **kwargs)
@@ -71,11 +73,13 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
             finally:
                 t1_ns = perf_counter_ns()
                 Call.is_open = False
-                # Not `self.training`: a module whose __init__ never ran has none, and must fail in its own way.
+                # Not `self.training`: a module whose __init__ never ran has none and fails in its own way.
                 bits = FORWARD_TRAINING if self.__dict__.get("training", True) is not False else 0
                 if grad_enabled[0]():
                     bits |= FORWARD_GRAD
                 append((kind, recorder.training_thread, t0_ns, t1_ns, name, bits))
+                if Marks.mark is not None:
+                    Marks.mark()
             if Call.wants_output and kind == FORWARD:
                 Call.output = _weak(result)
                 Call.counter.start()

@@ -10,7 +10,8 @@ from types import ModuleType
 from whyidle.probes.numbering import Numbering
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch import flags
-from whyidle.probes.wrapping import is_compiling, replace_timed
+from whyidle.probes.torch.device_markers import DeviceMarkers
+from whyidle.probes.wrapping import Marks, is_compiling, replace_timed
 from whyidle.record.schema import KIND
 
 TYPE_CHECKING = False  # importing typing costs every process of the job
@@ -25,13 +26,15 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
     begun: dict[int, list[int]] = {}
     numbers = Numbering()
     read_flags: list[Any] = []
+    markers = DeviceMarkers(recorder)
 
     def number_of(optimizer: Any) -> int:
         number, is_new = numbers.number(optimizer)
         if is_new:
-            recorder.note(
-                "optimizer", id=number, device=_device_of(optimizer), **{"class": type(optimizer).__name__}
-            )
+            device = _device_of(optimizer)
+            recorder.note("optimizer", id=number, device=device, **{"class": type(optimizer).__name__})
+            if device not in (None, "cpu"):
+                markers.activate(device)
             recorder.start()
             if not read_flags:
                 read_flags.append(flags.reader(sys.modules["torch"]))
@@ -39,6 +42,8 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         if not is_compiling():
+            if Marks.mark is not None:
+                Marks.mark("optimizer")
             begun.setdefault(get_ident(), []).append(perf_counter_ns())
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -54,10 +59,13 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
         number = number_of(optimizer)
         recorder.training_thread = thread
         append((OPTIMIZER, thread, t0_ns, t1_ns, number, read_flags[0]()))
+        if markers.is_active:
+            markers.end_step()
 
     def forget() -> None:
         begun.clear()
         numbers.clear()
+        markers.deactivate()
 
     recorder.after_fork.append(forget)
     module.register_optimizer_step_pre_hook(before)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import os
 from _thread import get_ident
+from functools import partial
 from time import perf_counter_ns
 from types import ModuleType
 
 from whyidle.probes.recorder import Recorder
-from whyidle.probes.wrapping import replace, stand_in, without_own_frame
+from whyidle.probes.wrapping import Marks, replace, stand_in, without_own_frame
 from whyidle.record.schema import KIND
 
 TYPE_CHECKING = False  # importing typing costs every process of the job
@@ -20,17 +21,17 @@ CHECKPOINT = KIND["checkpoint"]
 
 
 def attach(recorder: Recorder, module: ModuleType) -> None:
-    replace(module, "save", lambda original: _saving(recorder, original, "torch.save", 1))
+    replace(module, "save", partial(_saving, recorder, name="torch.save", target_position=1))
 
 
 def attach_safetensors(recorder: Recorder, module: ModuleType) -> None:
-    replace(module, "save_file", lambda original: _saving(recorder, original, "safetensors.save_file", 1))
+    replace(module, "save_file", partial(_saving, recorder, name="safetensors.save_file", target_position=1))
 
 
 def attach_distributed(recorder: Recorder, module: ModuleType) -> None:
     for function in ("save", "async_save"):
         name = f"torch.distributed.checkpoint.{function}"
-        replace(module, function, lambda original, name=name: _saving(recorder, original, name, -1))
+        replace(module, function, partial(_saving, recorder, name=name, target_position=-1))
 
 
 def _saving(recorder: Recorder, original: Any, name: str, target_position: int) -> Any:
@@ -41,6 +42,8 @@ def _saving(recorder: Recorder, original: Any, name: str, target_position: int) 
     def save(*args: Any, **kwargs: Any) -> Any:
         target = args[target_position] if 0 <= target_position < len(args) else None
         start = _position(target)
+        if Marks.mark is not None:
+            Marks.mark()
         t0_ns = perf_counter_ns()
         try:
             return original(*args, **kwargs)
@@ -50,6 +53,8 @@ def _saving(recorder: Recorder, original: Any, name: str, target_position: int) 
         finally:
             t1_ns = perf_counter_ns()
             append((CHECKPOINT, get_ident(), t0_ns, t1_ns, _written_bytes(target, start), number))
+            if Marks.mark is not None:
+                Marks.mark()
 
     return stand_in(save, original)
 
