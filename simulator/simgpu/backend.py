@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.jit._builtins import _register_builtin
 from torch.utils._device import _device_constructors
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
@@ -78,7 +79,9 @@ def _adapt_torch() -> None:
     _adapt_storage()
     _device_constructors()  # remembers which functions obey `with torch.device(...)`
     for name in _MAKERS_OF_PINNED:
-        setattr(torch, name, _pinning(getattr(torch, name)))
+        maker = _pinning(getattr(torch, name))
+        setattr(torch, name, maker)
+        _register_builtin(maker, f"aten::{name}")  # torch.jit.script knows functions by identity
 
 
 def _adapt_accelerator() -> None:

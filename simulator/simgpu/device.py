@@ -78,9 +78,7 @@ class Device:
 
     def _enter(self) -> None:
         if self.in_forked_child:
-            raise RuntimeError(
-                "Cannot re-initialize simgpu in forked subprocess; use the spawn method"
-            )
+            raise RuntimeError("Cannot re-initialize simgpu in forked subprocess; use the spawn method")
         self.in_use = True
 
     # streams
@@ -111,11 +109,7 @@ class Device:
 
     def enqueue(self, name: str, duration_ns: int, queue: Queue | None = None) -> int:
         """Queue work and return when it will end."""
-        if self.in_forked_child:
-            raise RuntimeError(
-                "Cannot re-initialize simgpu in a forked subprocess; use the 'spawn' start method"
-            )
-        self.in_use = True
+        self._enter()
         queue = queue or self.current_queue
         with self._lock:
             start_ns = max(now_ns(), queue.ready_ns)

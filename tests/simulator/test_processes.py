@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -11,19 +12,17 @@ import torch
 SIMULATOR = Path(__file__).parents[2] / "simulator"
 
 
-class OnDevice(torch.utils.data.Dataset):
-    def __len__(self) -> int:
-        return 2
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.ones(1, device="simgpu")
-
-
-def test_a_forked_worker_may_not_use_the_device() -> None:
-    torch.ones(1, device="simgpu")
-    loader = torch.utils.data.DataLoader(OnDevice(), num_workers=1, multiprocessing_context="fork")
+def refused() -> None:
     with pytest.raises(RuntimeError, match="forked subprocess"):
-        next(iter(loader))
+        torch.ones(1, device="simgpu")
+
+
+def test_a_forked_child_may_not_use_the_device() -> None:
+    torch.ones(1, device="simgpu")
+    child = multiprocessing.get_context("fork").Process(target=refused)
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
 
 
 DATA_PARALLEL = """

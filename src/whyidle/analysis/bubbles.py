@@ -19,6 +19,8 @@ from typing import NamedTuple
 CLOCK_STRETCH = 512
 # A marker on a drained queue completes within a few microseconds of the least latency seen.
 DRAINED_NS = 30_000
+# Stretches that are taken to launch nothing, or no more than their copies, until they are seen behind.
+KNOWN_AT_LEAST = ("gap:", "copy")
 
 
 class Mark(NamedTuple):
@@ -38,6 +40,7 @@ class Stretch:
     start: int  # index of its first marker
     key: str
     host_ns: Mapping[str, int]  # by phase
+    least_kernel_ns: float = 0.0  # what its copies take at the bus's full rate
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,10 @@ def idle(marks: Sequence[Mark], stretches: Sequence[Stretch]) -> Idle:
     for stretch in stretches:
         elapsed = max(0, marks[stretch.start + 1].device_ns - marks[stretch.start].device_ns)
         device_ns += elapsed
-        if stretch.key and stretch.key not in kernels_ns and not stretch.key.startswith("gap:"):
+        if stretch.key and stretch.key not in kernels_ns and not stretch.key.startswith(KNOWN_AT_LEAST):
             unknown_ns += elapsed
             continue
-        kernels = kernels_ns.get(stretch.key, 0.0)
+        kernels = max(kernels_ns.get(stretch.key, 0.0), stretch.least_kernel_ns)
         was_behind = lags[stretch.start] > DRAINED_NS and lags[stretch.start + 1] > DRAINED_NS
         idle_ns = 0.0 if stretch.key and was_behind else max(0.0, elapsed - kernels)
         by_stretch[stretch.start] = idle_ns

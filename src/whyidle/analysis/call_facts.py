@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Any
 
 from whyidle.analysis.facts import Calls
+from whyidle.analysis.intervals import Lookup, union
 from whyidle.analysis.lines import Lines
 from whyidle.analysis.step_phases import PhaseSplit
 from whyidle.analysis.steps import Steps
@@ -44,6 +46,7 @@ def calls_by_kind(trainer: Trainer, result: PhaseSplit, lines: Lines, scale: flo
             steps_with_calls=round(_steps_with(trainer.steps, spans) * scale),
             names={name: round(time * scale) for name, time in names.items()},
             line=lines.of(result.kind_samples.get(kind, [])),
+            **(_copy_facts(spans, spans_by_kind) if kind == "copy" and spans else {}),
         )
     return calls
 
@@ -56,6 +59,25 @@ def _called(trainer: Trainer, span: Span) -> str:
     if span.kind == "checkpoint":
         return trainer.names.get(span.b, "")
     return trainer.names.get(span.a, "") if span.kind in NAMED_KINDS else ""
+
+
+def _copy_facts(copies: Sequence[Span], spans_by_kind: Mapping[str, Sequence[Span]]) -> dict[str, Any]:
+    pageable = [copy for copy in copies if not copy.b & schema.COPY_PINNED]
+    blocking = [copy for copy in copies if is_blocking(copy)]
+    models = union((s.t0_ns, s.t1_ns) for kind in ("forward", "loss") for s in spans_by_kind.get(kind, ()))
+    inside = Lookup(models)
+    whole_bytes = sum(copy.a for copy in copies)
+    return {
+        "pageable_ratio": sum(copy.a for copy in pageable) / whole_bytes if whole_bytes else None,
+        "pageable_non_blocking_count": sum(1 for copy in pageable if copy.b & schema.COPY_NON_BLOCKING),
+        "blocking_ratio": len(blocking) / len(copies),
+        "inside_model_count": sum(1 for copy in copies if copy.t0_ns in inside),
+    }
+
+
+def is_blocking(copy: Span) -> bool:
+    """Whether the host waits for the copy: pageable memory is staged, and `non_blocking` must be asked."""
+    return not (copy.b & schema.COPY_PINNED and copy.b & schema.COPY_NON_BLOCKING)
 
 
 def _steps_with(steps: Steps, spans: Sequence[Span]) -> int:

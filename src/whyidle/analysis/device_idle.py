@@ -31,6 +31,8 @@ LAUNCH_NOTHING = frozenset(
     )
 )
 EDGE_NS = 3_000
+COPY_BYTES_PER_NS = 12.0  # pinned memory over 16 lanes of PCIe 3; pageable memory reaches about half
+COPY_LATENCY_NS = 8_000
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class DeviceIdle:
     ratio_by_phase: dict[str, float]  # of the phase's host time
     unknown_ratio: float  # of the marked time
     after_sync_ratio: float
+    after_copy_ratio: float  # the same for copies that the host waits for
     drained_ratio_by_phase: dict[str, float]  # share of the ends of a phase with an empty queue
 
 
@@ -69,7 +72,8 @@ def device_idle(
             phase: min(1.0, measured.by_phase.get(phase, 0.0) / ns) for phase, ns in host.items() if ns
         },
         unknown_ratio=measured.unknown_ns / whole_ns if whole_ns else 0.0,
-        after_sync_ratio=_after_sync(marks, stretches, kinds, measured) / whole_ns if whole_ns else 0.0,
+        after_sync_ratio=_after("sync", marks, stretches, kinds, measured) / whole_ns if whole_ns else 0.0,
+        after_copy_ratio=_after("copy", marks, stretches, kinds, measured) / whole_ns if whole_ns else 0.0,
         drained_ratio_by_phase=_drained(marks, stretches),
     )
 
@@ -109,7 +113,12 @@ def _stretches(
             )
             if not any(launches) and "" in launches:
                 key = _gap_key(pieces, at, look)
-            stretches.append(Stretch(index, key, dict(host)))
+            copied = sum(
+                piece.span.a / COPY_BYTES_PER_NS + COPY_LATENCY_NS
+                for piece in pieces[at:look]
+                if piece.kind == "copy" and piece.span is not None and piece.t0_ns >= before.host_ns
+            )
+            stretches.append(Stretch(index, key, dict(host), copied))
             kinds_of.append(tuple(kinds))
     return stretches, kinds_of
 
@@ -123,14 +132,19 @@ def _gap_key(pieces: Sequence[Piece], first: int, last: int) -> str:
     return f"gap:{before}>{after}"
 
 
-def _after_sync(
-    marks: Sequence[Mark], stretches: Sequence[Stretch], kinds: Sequence[tuple[str, ...]], measured: Idle
+def _after(
+    kind: str,
+    marks: Sequence[Mark],
+    stretches: Sequence[Stretch],
+    kinds: Sequence[tuple[str, ...]],
+    measured: Idle,
 ) -> float:
+    """Idle time that a wait for the device answers for, see `DeviceIdle.after_sync_ratio`."""
     lags = lags_ns(marks)
     owned = 0.0
     left = 0.0  # what the last wait may still answer for
     for stretch, names in zip(stretches, kinds, strict=True):
-        if "sync" in names:
+        if kind in names:
             left = float(
                 min(lags[stretch.start], marks[stretch.start + 1].host_ns - marks[stretch.start].host_ns)
             )

@@ -42,6 +42,11 @@ class Calls:
     max_ns: int = 0
     bytes: int = 0
     steps_with_calls: int = 0
+    # Of copies to the device:
+    pageable_ratio: float | None = None  # of the bytes
+    pageable_non_blocking_count: int = 0  # asked not to block, from memory where that is impossible
+    blocking_ratio: float | None = None  # of the calls: pageable, or not asked to run beside the host
+    inside_model_count: int = 0  # within a forward pass or a loss
     names: Mapping[str, int] = field(default_factory=dict)  # name of the call or library: self_ns
     line: Line | None = None
 

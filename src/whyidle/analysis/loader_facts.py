@@ -72,10 +72,12 @@ def loader_facts(
     main_cpu_ns: int | None,
     line: Line | None,
     scale: float = 1.0,
+    device_busy_ns: float = 0.0,
 ) -> Loader | None:
     """None where no DataLoader fed the steps.
 
     `scale` is the window over what of it was recorded in full; sums are scaled up by it.
+    `device_busy_ns` is the time in the window for which the device had work, 0 where the host is the device.
     """
     low, high = steps.window
     all_nexts = [Next(*row) for row in trainer.rows(schema.NEXT) if row[3] in steps.training_iterators]
@@ -90,7 +92,7 @@ def loader_facts(
     if fetches:
         loader = _service(loader, fetches, own_workers, nexts)
         loader = _reopened(loader, [trainer] if loader.num_workers == 0 else own_workers, fetches)
-        loader = _predict(loader, fetches, nexts, steps, cores, main_cpu_ns)
+        loader = _predict(loader, fetches, nexts, cores, main_cpu_ns, device_busy_ns)
     return replace(loader, line=line)
 
 
@@ -277,12 +279,14 @@ def _predict(
     loader: Loader,
     fetches: Sequence[Fetch],
     nexts: Sequence[Next],
-    steps: Steps,
     cores: float | None,
     main_cpu_ns: int | None,
+    device_busy_ns: float,
 ) -> Loader:
     """Step times under other settings, in nanoseconds per batch; see `loader_model`."""
-    computes = _computes(nexts)
+    # A host that runs ahead is back sooner than the device is done with the batch.
+    per_batch_ns = device_busy_ns / max(1, loader.batches_count)
+    computes = [max(compute, per_batch_ns) for compute in _computes(nexts)]
     if not computes:
         return loader
     # What a batch takes when it has a core to itself.

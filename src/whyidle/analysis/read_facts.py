@@ -141,7 +141,10 @@ def _measure(run: RunRecord, trainer: Trainer, wall_ns: int, ranks: tuple[Rank, 
         main_cpu_ns=main_cpu_ns,
         line=_data_line(run, trainer, result, lines),
         scale=scale,
+        device_busy_ns=window_ns - sum(p.bubble_ns for p in phases.values()) if device is not None else 0.0,
     )
+    if loader is not None and device is not None:
+        loader = _only_idle(loader, _idle_part(device, "data"))
     if loader is not None and loader.line is not None and "data" in phases:
         phases["data"] = replace(phases["data"], line=loader.line)
     facts = Facts(
@@ -192,6 +195,18 @@ def _idle_part(device: DeviceIdle | None, phase: str) -> float:
     if device is None:
         return 0.0 if phase in COMPUTE_PHASES else 1.0
     return device.ratio_by_phase.get(phase, 0.0)
+
+
+def _only_idle(loader: Loader, ratio: float) -> Loader:
+    """Waiting that a busy device hides costs nothing."""
+    return replace(
+        loader,
+        wait_ns=round(loader.wait_ns * ratio),
+        steady_wait_ns=round(loader.steady_wait_ns * ratio),
+        epoch_starts_ns=tuple(round(start * ratio) for start in loader.epoch_starts_ns),
+        epoch_ends_ns=round(loader.epoch_ends_ns * ratio),
+        first_start_ns=round(loader.first_start_ns * ratio),
+    )
 
 
 def _phase_order(name: str) -> int:

@@ -44,3 +44,9 @@ def calls_evidence(facts: Facts, calls: Calls) -> tuple[Evidence, ...]:
 def rarer(duration_ns: float, least: float = 0.7) -> Range:
     """What doing it every n steps instead of every step saves: nearly all, at least `least`."""
     return Range(least * duration_ns, 0.95 * duration_ns, float(duration_ns))
+
+
+def sync_share(calls: Calls, name: str) -> float:
+    """Share of the waiting for the device that calls of this name did."""
+    whole = sum(calls.names.values())
+    return calls.names.get(name, 0) / whole if whole else 0.0

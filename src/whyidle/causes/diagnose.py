@@ -109,7 +109,12 @@ def _phases_of(pool: str) -> tuple[str, ...]:
 
 
 def _claimable(name: str, facts: Facts) -> int:
-    return facts.phases[name].host_ns if name in COMPUTE_PHASES else facts.phases[name].bubble_ns
+    """On a CPU run compute itself can be too dear; on a device only its idle time can be won back, and
+    the time that evaluation takes."""
+    phase = facts.phases[name]
+    if name == "validation" or (name in COMPUTE_PHASES and facts.device_kind == "cpu"):
+        return phase.host_ns
+    return phase.bubble_ns
 
 
 def _price(facts: Facts, found: Found, cost_ns: float) -> Priced:

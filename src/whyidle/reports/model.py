@@ -35,7 +35,7 @@ def build(run: RunRecord, measured: RunFacts, diagnosis: Diagnosis) -> dict[str,
         "machine": _machine(run),
         "steps": _steps(facts, measured.samples_per_s) if facts else None,
         "idle_ratio": _idle_ratio(facts) if facts else None,
-        "gpu": None,
+        "gpu": _gpu(facts, measured) if facts else None,
         "phases": _phases(facts) if facts else {},
         "overhead_ratio": _ratio(measured.overhead_ratio),
         "findings": [_finding(item) for item in diagnosis.findings],
@@ -105,7 +105,23 @@ def _steps(facts: Facts, samples_per_s: float | None) -> dict[str, Any]:
     }
 
 
+def _gpu(facts: Facts, measured: RunFacts) -> dict[str, Any] | None:
+    """Known where the device's queue was marked; host times say nothing about it."""
+    if facts.device is None:
+        return None
+    idle = facts.share(sum(phase.bubble_ns for phase in facts.phases.values()))
+    copying = facts.phases.get("copy")
+    copy_ratio = facts.share(copying.host_ns - copying.bubble_ns) if copying is not None else 0.0
+    return {
+        "any_busy_ratio": round(1 - idle, 4),
+        "compute_busy_ratio": round(max(0.0, 1 - idle - copy_ratio), 4),
+        "exposed_communication_ratio": 0.0 if len(measured.ranks) < 2 else None,
+    }
+
+
 def _idle_ratio(facts: Facts) -> float:
+    if facts.device is not None:
+        return round(facts.share(sum(phase.bubble_ns for phase in facts.phases.values())), 4)
     busy_ns = sum(phase.host_ns for name, phase in facts.phases.items() if name in COMPUTE_PHASES)
     return round(1 - facts.share(busy_ns), 4)
 

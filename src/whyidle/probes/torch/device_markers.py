@@ -77,7 +77,11 @@ class DeviceMarkers:
         `begins` names the phase that starts here, if it is one that launches kernels.
         """
         now_ns = perf_counter_ns()
-        if not self._is_on or (now_ns - self._last_ns < CLOSE_NS and not begins) or len(self._pending) >= PENDING_LIMIT:
+        if (
+            not self._is_on
+            or (now_ns - self._last_ns < CLOSE_NS and not begins)
+            or len(self._pending) >= PENDING_LIMIT
+        ):
             return
         if get_ident() != self._recorder.training_thread or self._capture.locked():
             return
