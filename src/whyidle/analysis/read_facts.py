@@ -91,7 +91,7 @@ def rank_line(trainer: Trainer) -> Rank:
 def _why_no_steps(run: RunRecord) -> list[dict[str, str]]:
     if not run.run.get("entered", True):
         return [{"id": "not_entered", "detail": ""}]
-    if not any(process.header.get("torch") or process.notes for process in run.processes):
+    if not any(process.header.get("torch") for process in run.processes):
         return [{"id": "no_torch", "detail": ""}]
     return [{"id": "no_steps", "detail": ""}]
 

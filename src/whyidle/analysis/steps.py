@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
@@ -67,10 +66,10 @@ def find_steps(spans: list[Span], ended_nexts: frozenset[int] = frozenset()) -> 
         spans: as `timeline.thread_spans` gives them.
         ended_nexts: start times of those `next` calls that ended an iteration.
     """
-    primary = _primary_optimizer(spans)
-    if primary is None:
+    primary = _primary_optimizers(spans)
+    if not primary:
         return None
-    ends_ns = tuple(span.t1_ns for span in spans if span.kind == "optimizer" and span.a == primary)
+    ends_ns = tuple(span.t1_ns for span in spans if span.kind == "optimizer" and span.a in primary)
     stretches = _stretches(spans, ended_nexts)
     training = frozenset(
         stretch.iterator for stretch in stretches if stretch.iterator is not None and stretch.backwards
@@ -93,17 +92,19 @@ def find_steps(spans: list[Span], ended_nexts: frozenset[int] = frozenset()) -> 
     )
 
 
-def _primary_optimizer(spans: list[Span]) -> int | None:
-    """The optimizer whose step ends a training step: the one that steps most, on a tie the last to begin."""
-    counts: Counter[int] = Counter()
-    first_seen: dict[int, int] = {}
+def _primary_optimizers(spans: list[Span]) -> frozenset[int]:
+    """The optimizers whose step ends a training step: the one that steps most, on a tie the last to begin,
+    and those that take turns with it in time, as in one fold after another."""
+    times: dict[int, list[int]] = {}
     for span in spans:
         if span.kind == "optimizer":
-            counts[span.a] += 1
-            first_seen.setdefault(span.a, span.t0_ns)
-    if not counts:
-        return None
-    return max(counts, key=lambda number: (counts[number], first_seen[number]))
+            times.setdefault(span.a, []).append(span.t0_ns)
+    chosen: list[int] = []
+    for number in sorted(times, key=lambda number: (-len(times[number]), -times[number][0])):
+        first, last = times[number][0], times[number][-1]
+        if all(last < times[other][0] or first > times[other][-1] for other in chosen):
+            chosen.append(number)
+    return frozenset(chosen)
 
 
 def _stretches(spans: list[Span], ended_nexts: frozenset[int]) -> list[_Stretch]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from _thread import allocate_lock, get_ident
 from collections import deque
+from functools import partial
 from time import perf_counter_ns
 
 from whyidle.probes.recorder import Recorder
@@ -53,7 +54,7 @@ class DeviceMarkers:
         event_class = getattr(module, "Event", None)
         if self.is_active or event_class is None:
             return
-        self._new_event = lambda: event_class(enable_timing=True)
+        self._new_event = partial(event_class, enable_timing=True)
         self._is_capturing = getattr(module, "is_current_stream_capturing", None)
         self._guard_captures(module)
         self._since_ns = perf_counter_ns()
