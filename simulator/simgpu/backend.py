@@ -17,6 +17,8 @@ from .device import after_fork, device
 from .tensors import empty, empty_storage, empty_strided
 
 _OWN_KERNELS: dict[str, Callable[..., Any]] = {
+    "as_strided": operators.build(torch.ops.aten.as_strided.default),  # here to skip the fallback's look-up
+    "view": operators.build(torch.ops.aten.view.default),
     "empty.memory_format": empty,
     "empty_strided": empty_strided,
     "copy_": copies.copy_,

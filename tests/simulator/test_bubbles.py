@@ -9,7 +9,7 @@ import pytest
 import simgpu
 import torch
 
-STEPS = 8
+STEPS = 6
 
 
 def run_job(
@@ -47,7 +47,7 @@ def run_job(
 
 @pytest.mark.parametrize(
     "job",
-    [(6, 1, 0, False), (0, 10, 4, False), (0, 6, 4, True), (1, 4, 0, False)],
+    [(6, 1, 0, False), (0, 40, 4, False), (0, 6, 4, True), (1, 4, 0, False)],
     ids=["starved", "hidden checkpoint", "drained checkpoint", "balanced"],
 )
 def test_events_agree_with_the_books(job) -> None:
@@ -59,7 +59,7 @@ def test_events_agree_with_the_books(job) -> None:
 
 
 def test_a_checkpoint_behind_a_backlog_is_free_and_after_a_read_is_not() -> None:
-    hidden = run_job(0, 10, 4, reads_loss=False)
+    hidden = run_job(0, 40, 4, reads_loss=False)
     drained = run_job(0, 6, 4, reads_loss=True)
     assert hidden["checkpoint"][0] == 0
     assert drained["checkpoint"][0] >= STEPS * 3_900_000

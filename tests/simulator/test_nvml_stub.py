@@ -30,7 +30,7 @@ except pynvml.NVMLError_FunctionNotFound:
 def test_another_process_reads_utilisation_through_nvidia_ml_py(tmp_path) -> None:
     stub.build(tmp_path)
     file = tmp_path / "device"
-    simgpu.busy(2000)  # as long as this test may take
+    simgpu.busy(30_000)  # longer than this test may take
     kept = torch.ones(1024, device="simgpu")
     publisher = simgpu.publish(file, period_s=0.02)
     try:

@@ -36,7 +36,7 @@ def test_every_program_sees_the_same_files_later(source: Path) -> None:
 
 
 def test_latencies_overlap_between_readers(source: Path) -> None:
-    with slow_mount.mounted(source, open_ms=200) as far, ThreadPoolExecutor(4) as pool:
+    with slow_mount.mounted(source, open_ms=500) as far, ThreadPoolExecutor(4) as pool:
         start = time.perf_counter()
         assert set(pool.map(lambda _: (far / "deep" / "small.txt").read_text(), range(4))) == {"small"}
-        assert 0.2 <= time.perf_counter() - start < 0.8
+        assert 0.5 <= time.perf_counter() - start < 1.9

@@ -41,9 +41,9 @@ def test_reading_pays_and_gives_the_same_bytes(folder: Path, read) -> None:
 
 def test_files_elsewhere_are_untouched(folder: Path, tmp_path_factory) -> None:
     other = tmp_path_factory.mktemp("other") / "file"
-    with storage_rig.slow_storage(folder, open_ms=1000):
+    with storage_rig.slow_storage(folder, open_ms=60_000):
         other.write_text("fast")
-        assert took_s(other.read_text) < 0.5
+        assert took_s(other.read_text) < 30
 
 
 def test_writing_and_missing_files_work_as_ever(folder: Path) -> None:

@@ -34,17 +34,17 @@ def test_busy_returns_at_once_and_truth_shows_the_whole_kernel() -> None:
 
 
 def test_truth_ends_now_while_work_is_still_queued() -> None:
-    simgpu.busy(50)
+    simgpu.busy(500)
     [(start_ns, end_ns)] = simgpu.truth()
-    assert end_ns - start_ns < 50 * MS
-    assert lengths(simgpu.truth(end_ns=start_ns + 1000 * MS)) == [50 * MS]
+    assert end_ns - start_ns < 500 * MS
+    assert lengths(simgpu.truth(end_ns=start_ns + 1000 * MS)) == [500 * MS]
 
 
 def test_back_to_back_kernels_are_one_interval() -> None:
     for _ in range(3):
-        simgpu.busy(5)
+        simgpu.busy(50)
     simgpu.synchronize()
-    assert lengths(simgpu.truth()) == [15 * MS]
+    assert lengths(simgpu.truth()) == [150 * MS]
 
 
 def test_bubbles_are_the_rest_of_the_window() -> None:
@@ -70,7 +70,7 @@ def test_elapsed_time_is_exact() -> None:
 
 
 def test_events_around_hidden_host_time_measure_nothing() -> None:
-    simgpu.busy(40)
+    simgpu.busy(100)
     start, end = timed_event(), timed_event()
     simgpu.synchronize()
     assert start.elapsed_time(end) == 0.0
@@ -88,7 +88,7 @@ def test_events_around_an_idle_stretch_measure_the_bubble() -> None:
 
 def test_event_query_and_synchronize() -> None:
     assert torch.simgpu.Event().query()
-    simgpu.busy(20)
+    simgpu.busy(100)
     event = timed_event()
     assert not event.query()
     event.synchronize()
@@ -100,36 +100,36 @@ def test_elapsed_time_errors_are_those_of_a_real_device() -> None:
         timed_event().elapsed_time(torch.simgpu.Event(enable_timing=True))
     with pytest.raises(ValueError, match="enable_timing"):
         timed_event().elapsed_time(torch.simgpu.Event())
-    start, _, end = timed_event(), simgpu.busy(20), timed_event()
+    start, _, end = timed_event(), simgpu.busy(500), timed_event()
     with pytest.raises(RuntimeError, match="not ready"):
         start.elapsed_time(end)
 
 
-@pytest.mark.parametrize("make", [lambda: torch.Event(device="simgpu", enable_timing=True)])
-def test_torch_event_is_a_device_event(make) -> None:
-    start, end = make(), make()
+def test_torch_event_is_a_device_event() -> None:
+    start, end = (torch.Event(device="simgpu", enable_timing=True) for _ in range(2))
+    simgpu.busy(50)
     start.record()
     simgpu.busy(3)
     end.record()
     end.synchronize()
     assert isinstance(start, torch.Event)
-    assert start.elapsed_time(end) == pytest.approx(3, abs=2)
+    assert start.elapsed_time(end) == 3.0
     assert not isinstance(torch.Event(device="cpu"), simgpu.Event)
 
 
 def test_streams_overlap() -> None:
     side = torch.simgpu.Stream()
-    simgpu.busy(20)
+    simgpu.busy(100)
     with torch.simgpu.stream(side):
-        simgpu.busy(20)
+        simgpu.busy(100)
     simgpu.synchronize()
     [only] = lengths(simgpu.truth())
-    assert 20 * MS <= only < 40 * MS
+    assert 100 * MS <= only < 200 * MS
 
 
 def test_wait_event_orders_two_streams() -> None:
     side = torch.Stream(device="simgpu")
-    simgpu.busy(10)
+    simgpu.busy(60)
     done = timed_event()
     side.wait_event(done)
     with side:
@@ -137,17 +137,17 @@ def test_wait_event_orders_two_streams() -> None:
         after = timed_event()
     simgpu.synchronize()
     assert done.elapsed_time(after) == 10.0
-    assert lengths(simgpu.truth()) == [20 * MS]
+    assert lengths(simgpu.truth()) == [70 * MS]
 
 
 def test_wait_stream_orders_two_streams() -> None:
     side = torch.simgpu.Stream()
     with torch.simgpu.stream(side):
-        simgpu.busy(10)
+        simgpu.busy(60)
     torch.simgpu.current_stream().wait_stream(side)
     simgpu.busy(10)
     simgpu.synchronize()
-    assert lengths(simgpu.truth()) == [20 * MS]
+    assert lengths(simgpu.truth()) == [70 * MS]
 
 
 def test_stream_context_is_restored_and_compares_equal() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 from whyidle.analysis import loader_model
 from whyidle.analysis.facts import Line, Loader
-from whyidle.analysis.intervals import intersection, total, union
+from whyidle.analysis.intervals import Interval, intersection, total, union
 from whyidle.analysis.loader_model import Workload
 from whyidle.analysis.steps import Steps
 from whyidle.record import schema
@@ -51,10 +52,16 @@ class Fetch(NamedTuple):
     max_sample_ns: int
     opens: int
     read_bytes: int
+    collecting_ns: int = 0  # garbage collections within it
 
     @property
     def duration_ns(self) -> int:
         return self.t1_ns - self.t0_ns
+
+    @property
+    def undisturbed_ns(self) -> int:
+        """Without time in line for a core and pauses of the collector, which say nothing about the batch."""
+        return max(1, self.duration_ns - max(self.run_delay_ns, 0) - self.collecting_ns)
 
 
 def percentile(values: Sequence[float], ratio: float) -> float:
@@ -186,7 +193,7 @@ def _fetches(
         calls = {(call.thread, call.t0_ns): call for call in nexts}
         ordered = sorted(calls.values(), key=lambda call: call.t0_ns)
         found = []
-        rows = sorted((Fetch(*row) for row in trainer.rows(schema.FETCH)), key=lambda row: row.t0_ns)
+        rows = sorted(_fetches_of(trainer), key=lambda row: row.t0_ns)
         at = 0
         for fetch in rows:
             while at < len(ordered) and ordered[at].t1_ns < fetch.t0_ns:
@@ -194,8 +201,23 @@ def _fetches(
             if at < len(ordered) and ordered[at].t0_ns <= fetch.t0_ns and fetch.t1_ns <= ordered[at].t1_ns:
                 found.append(fetch)
         return [fetch for fetch in found if fetch.samples]
-    rows = [Fetch(*row) for worker in workers for row in worker.rows(schema.FETCH)]
+    rows = [row for worker in workers for row in _fetches_of(worker)]
     return sorted((row for row in rows if row.samples and row.t1_ns > window[0]), key=lambda row: row.t0_ns)
+
+
+def _fetches_of(process: ProcessRecord) -> list[Fetch]:
+    pauses = union((row[2], row[3]) for row in process.rows(schema.SPAN) if row[0] == schema.KIND["gc"])
+    return [Fetch(*row, collecting_ns=_within(pauses, row[1], row[2])) for row in process.rows(schema.FETCH)]
+
+
+def _within(pauses: Sequence[Interval], t0_ns: int, t1_ns: int) -> int:
+    """Time of the sorted, disjoint pauses within a stretch."""
+    spent = 0
+    for start, end in pauses[max(0, bisect_left(pauses, (t0_ns, 0)) - 1) :]:
+        if start >= t1_ns:
+            break
+        spent += max(0, min(end, t1_ns) - max(start, t0_ns))
+    return spent
 
 
 def _service(
@@ -229,7 +251,7 @@ def _service(
         worker_busy_ratio=_busy_ratio(loader, fetches, nexts),
         worker_threads=max((count for count in threads if count), default=None),
         late_share_ratio=_late_share(loader, fetches, nexts),
-        late_sample_ratio=_late_sample_ratio(fetches, p50_ns),
+        late_sample_ratio=_late_sample_ratio(fetches),
     )
 
 
@@ -247,15 +269,20 @@ def _late_share(loader: Loader, fetches: Sequence[Fetch], nexts: Sequence[Next])
     waiting = union((call.t0_ns, call.t1_ns) for call in nexts if not call.has_ended)
     if loader.num_workers == 0 or not waiting:
         return None
-    limit_ns = LATE_FACTOR * (loader.service_p50_ns or median(fetch.duration_ns for fetch in fetches))
-    late = union((fetch.t0_ns, fetch.t1_ns) for fetch in fetches if fetch.duration_ns > limit_ns)
+    late = union((fetch.t0_ns, fetch.t1_ns) for fetch in _late(fetches))
     return total(intersection(waiting, late)) / total(waiting)
 
 
-def _late_sample_ratio(fetches: Sequence[Fetch], p50_ns: float) -> float | None:
-    late = [f for f in fetches if f.duration_ns > LATE_FACTOR * p50_ns and f.max_sample_ns >= 0]
-    whole_ns = sum(fetch.duration_ns for fetch in late)
-    return sum(fetch.max_sample_ns for fetch in late) / whole_ns if whole_ns else None
+def _late(fetches: Sequence[Fetch]) -> list[Fetch]:
+    """Batches that took at least twice the median, for reasons of their own."""
+    limit_ns = LATE_FACTOR * median(fetch.undisturbed_ns for fetch in fetches)
+    return [fetch for fetch in fetches if fetch.undisturbed_ns > limit_ns]
+
+
+def _late_sample_ratio(fetches: Sequence[Fetch]) -> float | None:
+    late = [fetch for fetch in _late(fetches) if fetch.max_sample_ns >= 0]
+    whole_ns = sum(fetch.undisturbed_ns for fetch in late)
+    return sum(min(f.max_sample_ns, f.undisturbed_ns) for f in late) / whole_ns if whole_ns else None
 
 
 def _reopened(loader: Loader, processes: Sequence[ProcessRecord], fetches: Sequence[Fetch]) -> Loader:
@@ -290,7 +317,7 @@ def _predict(
     if not computes:
         return loader
     # What a batch takes when it has a core to itself.
-    services = [max(f.duration_ns - max(f.run_delay_ns, 0), 1) for f in fetches]
+    services = [fetch.undisturbed_ns for fetch in fetches]
     batches = max(1, len(computes))
     worker_cpu = fmean(fetch.cpu_ns for fetch in fetches)
     main_cpu = (main_cpu_ns or 0) / batches
@@ -349,9 +376,10 @@ def _scaled(work: Workload, ratio: float) -> Workload:
 
 
 def _handoff_ns(loader: Loader, nexts: Sequence[Next]) -> float:
-    """What `next` takes when a batch is already there; the model's constant where that never was."""
-    ready = [call.duration_ns for call in nexts if call.ready > 0 and call.behind == 0 and not call.has_ended]
-    return float(median(ready)) if len(ready) >= 10 else loader_model.HANDOFF_NS
+    """What `next` costs when a batch is already there; the model's constant where that never was."""
+    ready = [call.cpu_ns for call in nexts if call.ready > 0 and call.behind == 0 and not call.has_ended]
+    # Unpickling is on-CPU; a third more passes in the hands of the other process.
+    return 1.5 * float(median(ready)) if len(ready) >= 10 else loader_model.HANDOFF_NS
 
 
 def _computes(nexts: Sequence[Next]) -> list[float]:

@@ -125,5 +125,7 @@ def free_cores(facts: Facts, loader: Loader) -> float | None:
         return None
     used = (facts.main_cpu_ns or 0) / facts.window_ns
     if loader.num_workers and loader.worker_busy_ratio is not None and loader.on_cpu_ratio is not None:
-        used += loader.num_workers * loader.worker_busy_ratio * loader.on_cpu_ratio
+        # Time in line for a core is demand too, whoever holds the core.
+        demand = min(1.0, loader.on_cpu_ratio + (loader.run_delay_ratio or 0.0))
+        used += loader.num_workers * loader.worker_busy_ratio * demand
     return facts.cores_count - used
