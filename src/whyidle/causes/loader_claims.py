@@ -14,6 +14,7 @@ LEAST_WAIT_SHARE_WITH_WORKERS = 0.08
 # Full workers show 0.9 and more; epoch starts and the last batches of an epoch take the rest.
 BUSY_RATIO = 0.6
 QUEUE_ENOUGH_RATIO = 0.6
+EXPLAINED_RATIO = 0.5  # of the measured waiting; less, and the replay lacks what slowed this run
 OPENS_PER_SAMPLE = 4.0
 SMALL_FILE_BYTES = 64 * 1024  # below it an open costs more than the read on any network file system
 OPEN_WAITING_RATIO = 0.4
@@ -108,6 +109,8 @@ def _saved(loader: Loader, removed_ratio: float) -> float:
         return removed_ratio * loader.steady_wait_ns
     now_ns, free_ns = table[-1][1], loader.predictions.get("free_data", table[0][1])
     waiting_ns = max(now_ns - free_ns, 1.0)
+    if waiting_ns < EXPLAINED_RATIO * loader.steady_wait_ns / max(1, loader.batches_count):
+        return removed_ratio * loader.steady_wait_ns  # something else slows the workers: take it as it is
     left_ns = max(0.0, _interpolated(table, 1 - removed_ratio) - free_ns)
     return max(0.0, 1 - left_ns / waiting_ns) * loader.steady_wait_ns
 
