@@ -207,7 +207,7 @@ def _fetches(
 
 def _fetches_of(process: ProcessRecord) -> list[Fetch]:
     pauses = union((row[2], row[3]) for row in process.rows(schema.SPAN) if row[0] == schema.KIND["gc"])
-    return [Fetch(*row, collecting_ns=_within(pauses, row[1], row[2])) for row in process.rows(schema.FETCH)]
+    return [Fetch._make((*row, _within(pauses, row[1], row[2]))) for row in process.rows(schema.FETCH)]
 
 
 def _within(pauses: Sequence[Interval], t0_ns: int, t1_ns: int) -> int:

@@ -29,6 +29,7 @@ _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 _LIBRARY_FOLDERS = (os.path.dirname(os.path.abspath(os.__file__)) + os.sep,)
 _PACKAGE_FOLDERS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_SIMULATOR = f"{os.sep}simgpu{os.sep}"  # stands for a driver, wherever it lies
 
 
 def is_user_file(filename: str) -> bool:
@@ -36,7 +37,7 @@ def is_user_file(filename: str) -> bool:
     if filename.startswith("<"):
         return False
     path = os.path.abspath(filename)
-    if path.startswith(_OWN_FOLDER) or any(folder in path for folder in _PACKAGE_FOLDERS):
+    if path.startswith(_OWN_FOLDER) or _SIMULATOR in path or any(folder in path for folder in _PACKAGE_FOLDERS):
         return False
     return not path.startswith(_LIBRARY_FOLDERS)
 
