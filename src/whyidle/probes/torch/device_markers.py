@@ -39,6 +39,7 @@ class DeviceMarkers:
         self._previous: Any = None
         self._device_ns = 0
         self._capture = allocate_lock()
+        self._guards = False
         self._is_on = True
         self._is_first = 1
         self._last_ns = 0
@@ -148,8 +149,9 @@ class DeviceMarkers:
     def _guard_captures(self, module: Any) -> None:
         """Hold the lock while a graph is captured, so that no query falls into it."""
         graph = getattr(module, "CUDAGraph", None)
-        if graph is None:
+        if graph is None or self._guards:
             return
+        self._guards = True  # put on twice it would wait for itself
         begin, end, lock = graph.capture_begin, graph.capture_end, self._capture
 
         def capture_begin(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,10 +1,9 @@
 # finding: none
-# As in copies_pageable.py, from pinned memory.
+# As copies_pageable.py, from pinned memory.
 import simgpu
-from rig import Net, Samples, diary, train
+from rig import HostBound, Samples, diary, train
 from torch.utils.data import DataLoader
 
-simgpu.configure(h2d_bytes_per_s=400e6)
-loader = DataLoader(Samples(16 * 80, features=16384, sample_ms=0.2), batch_size=16, pin_memory=True)
-train(loader, Net(3, 5, features=16384))
+simgpu.configure(h2d_bytes_per_s=2e9)
+train(DataLoader(Samples(16 * 100, features=65536), batch_size=16, pin_memory=True), HostBound(4, 6))
 diary.close()

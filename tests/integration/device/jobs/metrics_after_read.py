@@ -7,7 +7,7 @@ counts = [[0] * CLASSES for _ in range(CLASSES)]
 
 
 def confusion_metric(values):
-    for repeat in range(900):
+    for repeat in range(6000):
         for at, value in enumerate(values):
             counts[(at + repeat) % CLASSES][int(value * 1e3) % CLASSES] += 1
 
@@ -19,5 +19,5 @@ def after(step, loss):
         confusion_metric(values)
 
 
-train(DataLoader(Samples(16 * 100), batch_size=16), Net(2, 3), after=after)
+train(DataLoader(Samples(16 * 60), batch_size=16), Net(2, 3), after=after)
 diary.close()

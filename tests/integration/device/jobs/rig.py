@@ -81,13 +81,21 @@ class Kernel(torch.autograd.Function):
 class Net(nn.Module):
     """A small network with two kernels that take `forward_ms` and `backward_ms` of device time."""
 
-    def __init__(self, forward_ms, backward_ms, features=FEATURES):
+    def __init__(self, forward_ms, backward_ms):
         super().__init__()
         self.times_ms = (forward_ms, backward_ms)
-        self.layers = nn.Sequential(nn.Linear(features, 32), nn.ReLU(), nn.Linear(32, CLASSES))
+        self.layers = nn.Sequential(nn.Linear(FEATURES, 32), nn.ReLU(), nn.Linear(32, CLASSES))
 
     def forward(self, values):
-        return self.layers(Kernel.apply(values, *self.times_ms))
+        return Kernel.apply(self.layers(values[:, :FEATURES]), *self.times_ms)
+
+
+class HostBound(Net):
+    """A network that does 3 ms of Python before its first kernel."""
+
+    def forward(self, values):
+        time.sleep(0.003)
+        return super().forward(values)
 
 
 class Queue:

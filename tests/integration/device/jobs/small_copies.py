@@ -9,5 +9,5 @@ def one_by_one(batch):
     return torch.stack([row.to("simgpu") for row in inputs]), torch.stack([t.to("simgpu") for t in targets])
 
 
-train(DataLoader(Samples(48 * 80), batch_size=48), Net(1, 1), move=one_by_one)
+train(DataLoader(Samples(48 * 200), batch_size=48), Net(1, 1), move=one_by_one)
 diary.close()

@@ -5,7 +5,7 @@ import torch
 from rig import Net, Samples, diary, during, train
 from torch.utils.data import DataLoader
 
-simgpu.configure(h2d_bytes_per_s=400e6)
+simgpu.configure(h2d_bytes_per_s=2e9)
 side = torch.simgpu.Stream()
 
 
@@ -26,12 +26,12 @@ class Ahead:
         yield waiting
 
 
-def arrived(batch):
-    *tensors, event = batch
-    event.wait()
+def wait_for(batch):
+    *tensors, arrived = batch
+    arrived.wait()
     return tensors
 
 
-loader = DataLoader(Samples(16 * 80, features=16384), batch_size=16, pin_memory=True)
-train(Ahead(loader), Net(4, 6, features=16384), move=arrived)
+loader = DataLoader(Samples(16 * 80, features=65536), batch_size=16, pin_memory=True)
+train(Ahead(loader), Net(4, 6), move=wait_for)
 diary.close()
