@@ -59,6 +59,10 @@ class Fetch(NamedTuple):
         return self.t1_ns - self.t0_ns
 
     @property
+    def is_detailed(self) -> bool:
+        return self.cpu_ns >= 0
+
+    @property
     def undisturbed_ns(self) -> int:
         """Without time in line for a core and pauses of the collector, which say nothing about the batch."""
         return max(1, self.duration_ns - max(self.run_delay_ns, 0) - self.collecting_ns)
@@ -96,7 +100,7 @@ def loader_facts(
     seeds = {note["seed"] for note in trainer.notes_of("iterator") if note["id"] in iterators}
     own_workers = [worker for worker in workers if _seed(worker) in seeds]
     fetches = _fetches(trainer, own_workers, nexts, loader.num_workers, (low, high))
-    if fetches:
+    if any(fetch.is_detailed for fetch in fetches):
         loader = _service(loader, fetches, own_workers, nexts)
         loader = _reopened(loader, [trainer] if loader.num_workers == 0 else own_workers, fetches)
         loader = _predict(loader, fetches, nexts, cores, main_cpu_ns, device_busy_ns)
@@ -224,11 +228,12 @@ def _service(
     loader: Loader, fetches: Sequence[Fetch], workers: Sequence[ProcessRecord], nexts: Sequence[Next]
 ) -> Loader:
     durations = [fetch.duration_ns for fetch in fetches]
-    total_ns = sum(durations)
-    samples = sum(fetch.samples for fetch in fetches)
-    known_delay = [fetch for fetch in fetches if fetch.run_delay_ns >= 0]
-    known_bytes = [fetch for fetch in fetches if fetch.read_bytes >= 0]
-    slowest = [fetch.max_sample_ns for fetch in fetches if fetch.max_sample_ns >= 0]
+    detailed = [fetch for fetch in fetches if fetch.is_detailed]
+    total_ns = sum(fetch.duration_ns for fetch in detailed)
+    samples = sum(fetch.samples for fetch in detailed)
+    known_delay = [fetch for fetch in detailed if fetch.run_delay_ns >= 0]
+    known_bytes = [fetch for fetch in detailed if fetch.read_bytes >= 0]
+    slowest = [fetch.max_sample_ns for fetch in detailed if fetch.max_sample_ns >= 0]
     delayed_ns = sum(fetch.duration_ns for fetch in known_delay)
     threads = [note["count"] for worker in workers for note in worker.notes_of("worker_threads")]
     p50_ns = median(durations)
@@ -237,14 +242,14 @@ def _service(
         service_ns=fmean(durations),
         service_p50_ns=p50_ns,
         service_p95_ns=percentile(durations, 0.95),
-        on_cpu_ratio=min(1.0, sum(fetch.cpu_ns for fetch in fetches) / total_ns) if total_ns else None,
+        on_cpu_ratio=min(1.0, sum(fetch.cpu_ns for fetch in detailed) / total_ns) if total_ns else None,
         run_delay_ratio=sum(f.run_delay_ns for f in known_delay) / delayed_ns if delayed_ns else None,
-        own_ns=percentile([fetch.cpu_ns for fetch in fetches], 0.1),
-        samples_per_batch=samples / len(fetches),
-        collate_ratio=sum(fetch.collate_ns for fetch in fetches) / total_ns if total_ns else None,
-        sample_p50_ns=median((f.duration_ns - f.collate_ns) / f.samples for f in fetches),
+        own_ns=percentile([fetch.cpu_ns for fetch in detailed], 0.1),
+        samples_per_batch=samples / len(detailed),
+        collate_ratio=sum(fetch.collate_ns for fetch in detailed) / total_ns if total_ns else None,
+        sample_p50_ns=median((f.duration_ns - f.collate_ns) / f.samples for f in detailed),
         sample_max_ns=float(max(slowest)) if slowest else None,
-        opens_per_sample=sum(fetch.opens for fetch in fetches) / samples,
+        opens_per_sample=sum(fetch.opens for fetch in detailed) / samples,
         bytes_per_sample=sum(f.read_bytes for f in known_bytes) / sum(f.samples for f in known_bytes)
         if known_bytes
         else None,
@@ -319,7 +324,7 @@ def _predict(
     # What a batch takes when it has a core to itself.
     services = [fetch.undisturbed_ns for fetch in fetches]
     batches = max(1, len(computes))
-    worker_cpu = fmean(fetch.cpu_ns for fetch in fetches)
+    worker_cpu = fmean(fetch.cpu_ns for fetch in fetches if fetch.is_detailed)
     main_cpu = (main_cpu_ns or 0) / batches
     if loader.num_workers == 0:
         main_cpu = max(0.0, main_cpu - worker_cpu)

@@ -161,7 +161,7 @@ def _write_log(error: Exception, arguments: list[str]) -> str:
     lines = [
         f"whyidle {__version__}",
         f"Python {sys.version.split()[0]} on {platform.platform()}",
-        *(f"{package} {_version(package)}" for package in ("torch", "numpy", "psutil", "nvidia-ml-py")),
+        *(f"{package} {_version(package)}" for package in ("torch", "numpy", "nvidia-ml-py")),
         f"arguments: {arguments}",
         "",
         "".join(traceback.format_exception(type(error), error, error.__traceback__)),

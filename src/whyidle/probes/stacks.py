@@ -37,7 +37,11 @@ def is_user_file(filename: str) -> bool:
     if filename.startswith("<"):
         return False
     path = os.path.abspath(filename)
-    if path.startswith(_OWN_FOLDER) or _SIMULATOR in path or any(folder in path for folder in _PACKAGE_FOLDERS):
+    if (
+        path.startswith(_OWN_FOLDER)
+        or _SIMULATOR in path
+        or any(folder in path for folder in _PACKAGE_FOLDERS)
+    ):
         return False
     return not path.startswith(_LIBRARY_FOLDERS)
 

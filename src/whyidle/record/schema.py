@@ -37,7 +37,8 @@ MARK = 6
 TABLES: dict[int, tuple[str, ...]] = {
     # A call on one thread. Spans of a thread nest. `a` and `b` depend on the kind, see SPAN_KINDS.
     SPAN: ("kind", "thread", "t0_ns", "t1_ns", "a", "b"),
-    # One batch made by a dataset fetcher, in a worker or in the main process.
+    # One batch made by a dataset fetcher, in a worker or in the main process. Of batches that take under
+    # a millisecond most are timed only: -1 in all columns after the times but `samples`.
     FETCH: (
         "thread",
         "t0_ns",
@@ -89,7 +90,7 @@ SPAN_KINDS = (
     "forward",  # outermost module call; a: class name, b: FORWARD_TRAINING | FORWARD_GRAD
     "loss",  # outermost call of a loss module; as forward
     "backward",  # a: nodes of the graph past the model's output (0 unknown), b: debug flags
-    "optimizer",  # optimizer.step; a: optimizer, b: debug flags
+    "optimizer",  # optimizer.step; a: optimizer
     "zero_grad",
     "copy",  # host to device; a: bytes, b: COPY_PINNED | COPY_NON_BLOCKING
     "sync",  # a value read back or a synchronisation; a: name of the call

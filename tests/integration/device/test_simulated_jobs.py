@@ -26,7 +26,10 @@ SIMULATOR = str(Path(__file__).parents[3] / "simulator")
 JOBS = sorted(path.stem for path in FOLDER.glob("*.py") if path.read_text().startswith("# finding: "))
 TOLERANCE_RATIO = 0.03  # of the step time
 NOT_YET = {
-    ("time", "accumulation"): "a step of several passes is too long for the backlog that would show its kernels",
+    (
+        "time",
+        "accumulation",
+    ): "a step of several passes is too long for the backlog that would show its kernels",
     ("time", "host_tensors"): "the parts of a forward pass around a copy share one kernel time",
     ("time", "metrics_after_read"): "time that only stack samples name has no idle part",
     ("time", "small_copies"): "a copy with a little unnamed time before it counts as an unknown launch",

@@ -165,7 +165,9 @@ def test_the_clock_is_set_anew_now_and_then() -> None:
 
 PHASES = st.sampled_from(("data", "forward", "backward", "logging"))
 TURNS = st.lists(
-    st.tuples(st.sampled_from(("wait", "launch", "catch_up")), PHASES, st.integers(0, 20), st.integers(0, 40)),
+    st.tuples(
+        st.sampled_from(("wait", "launch", "catch_up")), PHASES, st.integers(0, 20), st.integers(0, 40)
+    ),
     max_size=40,
 )
 

@@ -25,20 +25,25 @@ NODES_LIMIT = 20_000  # about 20 ms
 def attach(recorder: Recorder, module: ModuleType) -> None:
     append = recorder.spans.append
     read_flags: list[Any] = []
-    calls = [0]
+    calls = [0, 0]  # how many so far; the debug switches, read every eighth time
+
+    def now_and_then(number: int, args: Any) -> None:
+        counted = Call.counter.stop() if Call.counter.is_counting else None
+        if number in GRAPHS_COUNTED_AT:
+            note_graph(recorder, args, counted)
+        Call.wants_output = number + 1 in GRAPHS_COUNTED_AT
+        if not read_flags:
+            read_flags.append(flags.reader(sys.modules["torch"]))
+        calls[1] = read_flags[0]()
 
     def wrap(original: Any) -> Any:
         def backward(*args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return original(*args, **kwargs)
-            counted = Call.counter.stop() if Call.counter.is_counting else None
-            calls[0] += 1
-            if calls[0] in GRAPHS_COUNTED_AT:
-                note_graph(recorder, args, counted)
-            Call.wants_output = calls[0] + 1 in GRAPHS_COUNTED_AT
-            if not read_flags:
-                read_flags.append(flags.reader(sys.modules["torch"]))
-            on = read_flags[0]()
+            number = calls[0] = calls[0] + 1
+            if number & 7 == 1 or Call.wants_output or number + 1 in GRAPHS_COUNTED_AT:
+                now_and_then(number, args)
+            on = calls[1]
             if Marks.mark is not None:
                 Marks.mark("backward")
             t0_ns = perf_counter_ns()

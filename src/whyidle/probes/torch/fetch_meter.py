@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from time import perf_counter_ns
 
 from whyidle.probes.wrapping import without_own_frame
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 WORTH_READING_NS = 1_000_000  # the kernel's counters cost about 5 µs a fetch
+# Looking inside a fetch costs up to a microsecond a sample. Fetches this cheap are looked into rarely.
+CHEAP_NS = 1_000_000
+CHEAP_SKIPS = 31
 
 
 class TimedDataset:
@@ -58,12 +62,17 @@ class TimedIterator:
 
 class FetchMeter:
     def __init__(self, fetcher: Any) -> None:
+        self.skips = 0  # coming fetches that are not looked into
+        self.usual_samples = 0
         self._samples = 0
         self._max_sample_ns = -1
         self._collate_ns = 0
         self._is_worth_reading = True
+        self._fetcher = weakref.ref(fetcher)
+        self._ways: list[tuple[str, Any, Any]] = []  # attribute, the fetcher's own, ours in its place
         self._begin: tuple[int, int] | None = None
         self._kernel = KernelCounters()
+        self._is_in_the_way = True
         fetcher._whyidle_meter = self
 
     @classmethod
@@ -72,13 +81,23 @@ class FetchMeter:
         meter = cls(fetcher)
         try:
             if hasattr(fetcher, "dataset_iter"):
-                fetcher.dataset_iter = TimedIterator(fetcher.dataset_iter, meter)
+                meter._place(fetcher, "dataset_iter", TimedIterator(fetcher.dataset_iter, meter))
             elif fetcher.auto_collation and not getattr(fetcher.dataset, "__getitems__", None):
-                fetcher.dataset = TimedDataset(fetcher.dataset, meter)
-            fetcher.collate_fn = meter._timed_collate(fetcher.collate_fn)
+                meter._place(fetcher, "dataset", TimedDataset(fetcher.dataset, meter))
+            meter._place(fetcher, "collate_fn", meter._timed_collate(fetcher.collate_fn))
         except AttributeError:
             pass
         return meter
+
+    def _place(self, fetcher: Any, attribute: str, ours: Any) -> None:
+        self._ways.append((attribute, getattr(fetcher, attribute), ours))
+        setattr(fetcher, attribute, ours)
+
+    def _stand(self, *, in_the_way: bool) -> None:
+        fetcher = self._fetcher()
+        for attribute, own, ours in self._ways if fetcher is not None else ():
+            setattr(fetcher, attribute, ours if in_the_way else own)
+        self._is_in_the_way = in_the_way
 
     def sample(self, duration_ns: int) -> None:
         self._samples += 1
@@ -101,6 +120,8 @@ class FetchMeter:
         return timed_collate
 
     def begin(self) -> None:
+        if not self._is_in_the_way:
+            self._stand(in_the_way=True)
         self._samples = 0
         self._max_sample_ns = -1
         self._collate_ns = 0
@@ -114,6 +135,10 @@ class FetchMeter:
             run_delay_ns = _difference(now[0], self._begin[0])
             read_bytes = _difference(now[1], self._begin[1])
         self._is_worth_reading = duration_ns > WORTH_READING_NS
+        self.usual_samples = self._samples
+        if duration_ns < CHEAP_NS:
+            self.skips = CHEAP_SKIPS
+            self._stand(in_the_way=False)
         return (run_delay_ns, self._samples, self._collate_ns, self._max_sample_ns, opens, read_bytes)
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 from whyidle.probes.numbering import Numbering
 from whyidle.probes.python.files import OpenCounter
 from whyidle.probes.recorder import Recorder
-from whyidle.probes.torch.fetch_meter import FetchMeter
+from whyidle.probes.torch.fetch_meter import CHEAP_NS, FetchMeter
 from whyidle.probes.wrapping import Marks, replace, stand_in, without_own_frame
 from whyidle.record.schema import KIND
 
@@ -101,11 +101,13 @@ def _timed_next(recorder: Recorder, original: Any) -> Any:
     append = recorder.nexts.append
 
     def __next__(self: Any) -> Any:  # noqa: N807
-        ready = _ready(self)
+        has_workers = "_task_info" in self.__dict__
+        ready = _ready(self) if has_workers else -1
         has_ended = 0
         if Marks.mark is not None:
             Marks.mark()
-        t0_ns, cpu0_ns = perf_counter_ns(), thread_time_ns()
+        cpu0_ns = thread_time_ns() if has_workers else 0
+        t0_ns = perf_counter_ns()
         try:
             return original(self)
         except BaseException as error:
@@ -113,9 +115,10 @@ def _timed_next(recorder: Recorder, original: Any) -> Any:
             without_own_frame(error)
             raise
         finally:
-            t1_ns, cpu_ns = perf_counter_ns(), thread_time_ns() - cpu0_ns
+            t1_ns = perf_counter_ns()
+            behind, cpu_ns = (_cached(self), thread_time_ns() - cpu0_ns) if has_workers else (-1, 0)
             iterator = self.__dict__.get("_whyidle_iterator", 0)
-            append((get_ident(), t0_ns, t1_ns, iterator, ready, _cached(self), cpu_ns, has_ended))
+            append((get_ident(), t0_ns, t1_ns, iterator, ready, behind, cpu_ns, has_ended))
             if Marks.mark is not None:
                 Marks.mark()
 
@@ -166,6 +169,19 @@ def _timed_fetch(recorder: Recorder, original: Any, counter: OpenCounter) -> Any
 
     def fetch(self: Any, possibly_batched_index: Any) -> Any:
         meter = self.__dict__.get("_whyidle_meter") or FetchMeter.of(self)
+        if meter.skips:
+            meter.skips -= 1
+            t0_ns = perf_counter_ns()
+            try:
+                return original(self, possibly_batched_index)
+            except BaseException as error:
+                without_own_frame(error)
+                raise
+            finally:
+                t1_ns = perf_counter_ns()
+                append((get_ident(), t0_ns, t1_ns, -1, -1, meter.usual_samples, -1, -1, -1, -1))
+                if t1_ns - t0_ns > CHEAP_NS:
+                    meter.skips = 0
         meter.begin()
         counter.begin()
         t0_ns, cpu0_ns = perf_counter_ns(), process_time_ns()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from _thread import get_ident
 from time import perf_counter_ns
 from types import ModuleType
 
 from whyidle.probes.numbering import Numbering
 from whyidle.probes.recorder import Recorder
-from whyidle.probes.torch import flags
 from whyidle.probes.torch.device_markers import DeviceMarkers
 from whyidle.probes.wrapping import Marks, is_compiling, replace_timed
 from whyidle.record.schema import KIND
@@ -25,7 +23,6 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
     append = recorder.spans.append
     begun: dict[int, list[int]] = {}
     numbers = Numbering()
-    read_flags: list[Any] = []
     markers = DeviceMarkers(recorder)
 
     def number_of(optimizer: Any) -> int:
@@ -36,8 +33,6 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
             if device not in (None, "cpu"):
                 markers.activate(device)
             recorder.start()
-            if not read_flags:
-                read_flags.append(flags.reader(sys.modules["torch"]))
         return number
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -58,7 +53,7 @@ def attach(recorder: Recorder, module: ModuleType) -> None:
         t1_ns = perf_counter_ns()
         number = number_of(optimizer)
         recorder.training_thread = thread
-        append((OPTIMIZER, thread, t0_ns, t1_ns, number, read_flags[0]()))
+        append((OPTIMIZER, thread, t0_ns, t1_ns, number, 0))
         if markers.is_active:
             markers.end_step()
 
