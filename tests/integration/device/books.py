@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from whyidle.analysis.intervals import Interval, gaps, intersection, total, union
@@ -33,7 +34,7 @@ def read_books(path: Path) -> Books:
     written = json.loads(path.read_text())
     turns = [(0, "other"), *written["turns"], (2**63, "other")]
     phases: dict[str, list[Interval]] = defaultdict(list)
-    for (begin_ns, phase), (end_ns, _) in zip(turns, turns[1:]):
+    for (begin_ns, phase), (end_ns, _) in pairwise(turns):
         phases[phase].append((begin_ns, end_ns))
     busy = union((begin, end) for begin, end in written["busy"])
     return Books(busy, {name: union(when) for name, when in phases.items()})

@@ -234,7 +234,7 @@ def claimable_ns(run: Facts, name: str) -> int:
     phase = run.phases.get(name)
     if phase is None:
         return 0
-    return phase.host_ns if name in COMPUTE_PHASES else phase.bubble_ns
+    return phase.host_ns if name in COMPUTE_PHASES or name == "validation" else phase.bubble_ns
 
 
 def check_price(item: Priced, run: Facts, tolerance: float) -> None:

@@ -6,6 +6,7 @@ import os
 import time
 from collections import deque
 from contextlib import contextmanager
+from pathlib import Path
 
 import simgpu
 import torch
@@ -42,8 +43,8 @@ class Diary:
         for loss in self.losses:
             print(loss.item().hex())
         if "TRUTH" in os.environ:
-            with open(os.environ["TRUTH"], "w") as file:
-                json.dump({"busy": simgpu.truth(), "turns": self.turns}, file)
+            truth = {"busy": simgpu.truth(), "turns": self.turns}
+            Path(os.environ["TRUTH"]).write_text(json.dumps(truth))
 
 
 diary = Diary()
