@@ -10,8 +10,9 @@ from enum import Enum
 class Safety(str, Enum):
     """How far a remedy may go on its own.
 
-    `SAFE` leaves losses bit-identical; `OPT_IN` changes order, numerics or what is kept, so the
-    user must ask for it; `BY_HAND` is an edit only the author of the code can make.
+    `SAFE` leaves the samples and the arithmetic of each step as they are (random draws inside loader
+    workers follow the workers' own seeds, as in any run with workers); `OPT_IN` changes order, numerics
+    or what is kept, so the user must ask for it; `BY_HAND` is an edit only the author can make.
     """
 
     SAFE = "safe"

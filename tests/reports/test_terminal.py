@@ -87,7 +87,7 @@ def test_findings_keep_their_order_and_show_price_saving_and_cure(words_in: Word
         "data.py:41 (81 %)",
         "step 119 → 44.1 ms (41–49), 2.7× faster",
         "Set num_workers=4 in your DataLoader (data.py:41).",
-        "num_workers=4 (safe: results stay identical)",
+        "num_workers=4 (safe: same samples, same arithmetic)",
     ):
         assert part in finding
     assert "635 MB/s" in text[second:]

@@ -19,6 +19,7 @@ Report = Mapping[str, Any]
 
 PROSE_WIDTH = 100  # longer lines are hard to read, however wide the terminal
 NARROWEST, WIDEST = 40, 160
+LEAST_ROW_SHARE = 0.0005  # rounds to nothing
 UNEXPLAINED_RATIO = 0.10
 BAR_GLYPHS = "█▓▒░"
 SEPARATOR = " · "
@@ -230,7 +231,8 @@ def _bar(page: Page, report: Report) -> list[str]:
 
 
 def _phase_table(page: Page, report: Report) -> list[str]:
-    words, phases = page.words, list(_phases(report))
+    words = page.words
+    phases = [(name, phase) for name, phase in _phases(report) if _is_worth_a_row(phase)]
     if not phases:
         return []
     step_count = real(_table(report, "steps").get("count"))
@@ -254,6 +256,11 @@ def _phase_table(page: Page, report: Report) -> list[str]:
 
     styles = (_severity(real(phase.get("bubble_ratio"))) for _, phase in phases)
     return [page.paint(line(head), "dim"), *map(line, rows, styles)]
+
+
+def _is_worth_a_row(phase: Report) -> bool:
+    share = real(phase.get("host_ratio"))
+    return share is None or share >= LEAST_ROW_SHARE
 
 
 def _phase_row(

@@ -6,7 +6,6 @@ name first (any one of several), or `none`.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,10 +28,11 @@ NOT_YET = {
     (
         "time",
         "accumulation",
-    ): "a step of several passes is too long for the backlog that would show its kernels",
+    ): "a step of several passes is too long for a backlog in front of it",
     ("time", "host_tensors"): "the parts of a forward pass around a copy share one kernel time",
     ("time", "metrics_after_read"): "time that only stack samples name has no idle part",
     ("time", "small_copies"): "a copy with a little unnamed time before it counts as an unknown launch",
+    ("time", "validation"): "a copy with a little unnamed time before it counts as an unknown launch",
     ("time", "two_streams"): "markers on a side stream mix with those on the main one",
     ("cause", "copies_pageable"): "a second copy makes the first one's wait forgotten",
     ("cause", "host_tensors"): "the parts of a forward pass around a copy share one kernel time",
