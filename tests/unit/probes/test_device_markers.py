@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -101,7 +102,7 @@ def test_rows_tell_both_clocks(device: Device, markers: DeviceMarkers) -> None:
     mark(3)
     rows = markers.read()
     assert [is_first for _, _, is_first in rows] == [1, 0, 0]
-    for before, after in zip(rows, rows[1:], strict=False):
+    for before, after in pairwise(rows):
         assert after[1] - before[1] == pytest.approx(after[0] - before[0], abs=2_000_000)
     assert markers.read() == []
 
