@@ -13,7 +13,7 @@ from whyidle.analysis.intervals import Lookup, union
 from whyidle.analysis.lines import Lines
 from whyidle.analysis.step_phases import PhaseSplit
 from whyidle.analysis.steps import Steps
-from whyidle.analysis.timeline import Span
+from whyidle.analysis.timeline import Span, is_blocking
 from whyidle.analysis.trainer import Trainer
 from whyidle.record import schema
 
@@ -73,11 +73,6 @@ def _copy_facts(copies: Sequence[Span], spans_by_kind: Mapping[str, Sequence[Spa
         "blocking_ratio": len(blocking) / len(copies),
         "inside_model_count": sum(1 for copy in copies if copy.t0_ns in inside),
     }
-
-
-def is_blocking(copy: Span) -> bool:
-    """Whether the host waits for the copy: pageable memory is staged, and `non_blocking` must be asked."""
-    return not (copy.b & schema.COPY_PINNED and copy.b & schema.COPY_NON_BLOCKING)
 
 
 def _steps_with(steps: Steps, spans: Sequence[Span]) -> int:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from whyidle.analysis.bubbles import DRAINED_NS, Idle, Mark, Stretch, idle, lags_ns
 from whyidle.analysis.step_phases import Piece
+from whyidle.analysis.timeline import is_blocking
 from whyidle.record import schema
 from whyidle.record.reader import ProcessRecord
 
@@ -33,6 +34,7 @@ LAUNCH_NOTHING = frozenset(
 EDGE_NS = 3_000
 COPY_BYTES_PER_NS = 12.0  # pinned memory over 16 lanes of PCIe 3; pageable memory reaches about half
 COPY_LATENCY_NS = 8_000
+LARGE_COPY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -105,22 +107,39 @@ def _stretches(
                     kinds.append(piece.kind)
             look += 1
         if host:
-            launches = [kind for kind in kinds if kind not in LAUNCH_NOTHING]
-            key = (
-                ">".join([*launches, *(["validation"] if "validation" in host else [])])
-                if any(launches)
-                else ""
+            here = pieces[at:look]
+            key = _key(kinds, here, before, after) or (
+                _gap_key(pieces, at, look) if "" in kinds and set(kinds) - LAUNCH_NOTHING else ""
             )
-            if not any(launches) and "" in launches:
-                key = _gap_key(pieces, at, look)
-            copied = sum(
-                piece.span.a / COPY_BYTES_PER_NS + COPY_LATENCY_NS
-                for piece in pieces[at:look]
-                if piece.kind == "copy" and piece.span is not None and piece.t0_ns >= before.host_ns
-            )
-            stretches.append(Stretch(index, key, dict(host), copied))
+            if key and "validation" in host:
+                key += ">validation"
+            stretches.append(Stretch(index, key, dict(host), _copying_ns(here, before)))
             kinds_of.append(tuple(kinds))
     return stretches, kinds_of
+
+
+def _key(kinds: Sequence[str], here: Sequence[Piece], before: Mark, after: Mark) -> str:
+    """The launching calls of a stretch, and which of their ends lie outside it: a copy or a read in the
+    middle of a forward pass parts it into stretches that launch different kernels."""
+    names = []
+    for kind in kinds:
+        if not kind or kind in LAUNCH_NOTHING:
+            continue
+        spans = [piece.span for piece in here if piece.kind == kind and piece.span is not None]
+        starts_before = any(span.t0_ns < before.host_ns - EDGE_NS for span in spans)
+        ends_after = any(span.t1_ns > after.host_ns + EDGE_NS for span in spans)
+        names.append(kind + "-" * (starts_before + 2 * ends_after))
+    return ">".join(names)
+
+
+def _copying_ns(here: Sequence[Piece], before: Mark) -> float:
+    """The least that the copies of a stretch keep the device busy; all of it for large ones, whose host
+    does nothing but wait for the transfer."""
+    copies = [piece.span for piece in here if piece.kind == "copy" and piece.t0_ns >= before.host_ns]
+    spans = [span for span in copies if span is not None]
+    if any(is_blocking(span) and span.a >= LARGE_COPY_BYTES for span in spans):
+        return float("inf")
+    return sum(span.a / COPY_BYTES_PER_NS + COPY_LATENCY_NS for span in spans)
 
 
 def _gap_key(pieces: Sequence[Piece], first: int, last: int) -> str:

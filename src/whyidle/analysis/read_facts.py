@@ -194,7 +194,8 @@ def _idle_part(device: DeviceIdle | None, phase: str) -> float:
     """Of a phase's host time, the part in which the device idles. On a CPU run the host is the device."""
     if device is None:
         return 0.0 if phase in COMPUTE_PHASES else 1.0
-    return device.ratio_by_phase.get(phase, 0.0)
+    # A phase that only stack samples name lies in what the markers know as unnamed time.
+    return device.ratio_by_phase.get(phase, device.ratio_by_phase.get("other", 0.0))
 
 
 def _only_idle(loader: Loader, ratio: float) -> Loader:

@@ -24,6 +24,11 @@ class Span:
         return self.t1_ns - self.t0_ns
 
 
+def is_blocking(copy: Span) -> bool:
+    """Whether the host waits for the copy: pageable memory is staged, and `non_blocking` must be asked."""
+    return not (copy.b & schema.COPY_PINNED and copy.b & schema.COPY_NON_BLOCKING)
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A stretch whose innermost call is `span`; None where no probe was inside any call."""

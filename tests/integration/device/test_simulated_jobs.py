@@ -29,6 +29,7 @@ NOT_YET = {
         "time",
         "accumulation",
     ): "a step of several passes is too long for a backlog in front of it",
+    ("time", "copies_pageable"): "the transfer of a copy that the host waits for counts as idle",
     ("time", "host_tensors"): "the parts of a forward pass around a copy share one kernel time",
     ("time", "metrics_after_read"): "time that only stack samples name has no idle part",
     ("time", "small_copies"): "a copy with a little unnamed time before it counts as an unknown launch",

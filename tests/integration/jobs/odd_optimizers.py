@@ -1,4 +1,4 @@
-# steps: 7
+# steps: 11
 import torch
 
 torch.manual_seed(0)

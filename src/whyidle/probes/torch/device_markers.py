@@ -18,7 +18,7 @@ from time import perf_counter_ns
 
 from whyidle.probes.recorder import Recorder
 from whyidle.probes.torch.backlog import Backlog
-from whyidle.probes.wrapping import Marks
+from whyidle.probes.wrapping import Marks, replace_timed
 
 TYPE_CHECKING = False  # importing typing costs every process of the job
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class DeviceMarkers:
         self._new_event = partial(event_class, enable_timing=True)
         self._is_capturing = getattr(module, "is_current_stream_capturing", None)
         self._guard_captures(module)
+        replace_timed(self._recorder, module, "synchronize", "sync", self._recorder.name("synchronize"))
         self._since_ns = perf_counter_ns()
         self._backlog = Backlog(device_type, self._since_ns)
         self.is_active = True

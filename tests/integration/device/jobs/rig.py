@@ -29,13 +29,19 @@ class Diary:
 
     @contextmanager
     def during(self, phase):
-        self.open.append(phase)
-        self.turns.append((time.perf_counter_ns(), phase))
+        self.begin(phase)
         try:
             yield
         finally:
-            self.open.pop()
-            self.turns.append((time.perf_counter_ns(), self.open[-1]))
+            self.end()
+
+    def begin(self, phase):
+        self.open.append(phase)
+        self.turns.append((time.perf_counter_ns(), phase))
+
+    def end(self):
+        self.open.pop()
+        self.turns.append((time.perf_counter_ns(), self.open[-1]))
 
     def close(self):
         """Print what a run must not change, and leave the truth where the test wants it."""
@@ -128,6 +134,8 @@ def nothing(step, loss):
 def train(loader, model, *, move=moved_async, after=nothing, accumulate=1, queue_depth=8, epochs=1):
     model = model.to("simgpu")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    optimizer.register_step_pre_hook(lambda *_: diary.begin("optimizer"))
+    optimizer.register_step_post_hook(lambda *_: diary.end())
     criterion = nn.CrossEntropyLoss()
     queue = Queue(queue_depth)
     step = 0
@@ -153,8 +161,8 @@ def train(loader, model, *, move=moved_async, after=nothing, accumulate=1, queue
             diary.losses.append(loss.detach())
             step += 1
             if step % accumulate == 0:
+                optimizer.step()  # its hooks write the diary: torch's wrapper around them is no part of it
                 with during("optimizer"):
-                    optimizer.step()
                     optimizer.zero_grad()
             after(step, loss)
             queue.step()
