@@ -19,5 +19,5 @@ def after(step, loss):
         confusion_metric(values)
 
 
-train(DataLoader(Samples(16 * 60), batch_size=16), Net(2, 3), after=after)
+train(DataLoader(Samples(16 * 140), batch_size=16), Net(2, 3), after=after)
 diary.close()

@@ -6,7 +6,7 @@ from torch.utils.data import DataLoader
 
 def after(step, loss):
     with during("sync"):
-        torch.accelerator.synchronize()
+        torch.simgpu.synchronize()
 
 
 train(DataLoader(Samples(16 * 100, sample_ms=0.2), batch_size=16), Net(4, 6), after=after)
