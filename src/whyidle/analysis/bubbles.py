@@ -82,7 +82,7 @@ def idle(marks: Sequence[Mark], stretches: Sequence[Stretch]) -> Idle:
             unknown_ns += elapsed
             continue
         kernels = max(kernels_ns.get(stretch.key, 0.0), stretch.least_kernel_ns)
-        was_behind = lags[stretch.start] > DRAINED_NS and lags[stretch.start + 1] > DRAINED_NS
+        was_behind = _never_drained(marks, stretch, lags)
         idle_ns = 0.0 if stretch.key and was_behind else max(0.0, elapsed - kernels)
         by_stretch[stretch.start] = idle_ns
         _share(by_phase, stretch.host_ns, idle_ns)
@@ -95,9 +95,16 @@ def _kernel_times(
     """Device time of each kind of launching stretch, from those that began and ended behind."""
     seen: dict[str, list[int]] = defaultdict(list)
     for stretch in stretches:
-        if stretch.key and lags[stretch.start] > DRAINED_NS and lags[stretch.start + 1] > DRAINED_NS:
+        if stretch.key and _never_drained(marks, stretch, lags):
             seen[stretch.key].append(marks[stretch.start + 1].device_ns - marks[stretch.start].device_ns)
     return {key: float(median(times)) for key, times in seen.items()}
+
+
+def _never_drained(marks: Sequence[Mark], stretch: Stretch, lags: Sequence[int]) -> bool:
+    """Whether the device was surely busy throughout: behind by more than the host took, or it could have
+    drained in the middle and a last long kernel have put it behind again."""
+    took_ns = marks[stretch.start + 1].host_ns - marks[stretch.start].host_ns
+    return lags[stretch.start + 1] > DRAINED_NS and lags[stretch.start] >= took_ns
 
 
 def _share(by_phase: dict[str, float], host_ns: Mapping[str, int], idle_ns: float) -> None:

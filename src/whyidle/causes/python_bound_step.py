@@ -12,11 +12,14 @@ LAUNCHING = ("forward", "backward", "optimizer")
 # good part of them. Shorter gaps are the first launches after a wait, which another cause owns.
 DRAINED_RATIO = 0.7
 LEAST_SHARE = 0.15
+MOST_UNKNOWN = 0.3  # of the marked time: kernels never seen back to back
 
 
 def judge(facts: Facts) -> Finding:
     if facts.device is None:
         return CannotTell(ID, "gpu" if facts.device_kind == "cpu" else "drained_markers")
+    if facts.device.unknown_ratio > MOST_UNKNOWN:
+        return CannotTell(ID, "drained_markers")
     idle_ns = sum(facts.phase_ns(name) for name in LAUNCHING)
     host_ns = sum(facts.phases[name].host_ns for name in LAUNCHING if name in facts.phases)
     drained = [facts.device.drained_ratio_by_phase.get(name, 0.0) for name in ("forward", "backward")]

@@ -14,6 +14,7 @@ from whyidle.record.reader import RunRecord
 from whyidle.units import ns_to_ms, ns_to_s
 
 SCHEMA = 1
+MOST_UNKNOWN = 0.1  # of the marked time; with more, how busy the device was is not known
 
 
 def build(run: RunRecord, measured: RunFacts, diagnosis: Diagnosis) -> dict[str, Any]:
@@ -107,7 +108,7 @@ def _steps(facts: Facts, samples_per_s: float | None) -> dict[str, Any]:
 
 def _gpu(facts: Facts, measured: RunFacts) -> dict[str, Any] | None:
     """Known where the device's queue was marked; host times say nothing about it."""
-    if facts.device is None:
+    if facts.device is None or facts.device.unknown_ratio > MOST_UNKNOWN:
         return None
     idle = facts.share(sum(phase.bubble_ns for phase in facts.phases.values()))
     copying = facts.phases.get("copy")
@@ -119,7 +120,9 @@ def _gpu(facts: Facts, measured: RunFacts) -> dict[str, Any] | None:
     }
 
 
-def _idle_ratio(facts: Facts) -> float:
+def _idle_ratio(facts: Facts) -> float | None:
+    if facts.device is not None and facts.device.unknown_ratio > MOST_UNKNOWN:
+        return None
     if facts.device is not None:
         return round(facts.share(sum(phase.bubble_ns for phase in facts.phases.values())), 4)
     busy_ns = sum(phase.host_ns for name, phase in facts.phases.items() if name in COMPUTE_PHASES)

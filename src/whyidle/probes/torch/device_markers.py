@@ -80,16 +80,16 @@ class DeviceMarkers:
         `begins` names the phase that starts here, if it is one that launches kernels.
         """
         now_ns = perf_counter_ns()
-        if (
-            not self._is_on
-            or (now_ns - self._last_ns < CLOSE_NS and not begins)
-            or len(self._pending) >= PENDING_LIMIT
-        ):
+        if not self._is_on or (now_ns - self._last_ns < CLOSE_NS and not begins):
             return
-        if get_ident() != self._recorder.training_thread or self._capture.locked():
+        if get_ident() != self._recorder.training_thread:
+            return
+        if self._capture.locked() or len(self._pending) >= PENDING_LIMIT:
+            self._is_first = 1
             return
         try:
             if self._is_capturing is not None and self._is_capturing():
+                self._is_first = 1
                 return
             self._record(now_ns)
             if begins and self._backlog.at(begins, now_ns):
