@@ -99,7 +99,7 @@ def test_both_languages_have_the_same_sections(english: Path, chinese: Path) -> 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "README.zh.md"], ids=name_of)
 def test_a_pasted_report_fits_a_terminal(page: Path) -> None:
-    from whyidle.reports.terminal import display_width
+    from whyidle.reports.columns import display_width
 
     reports = [text for language, text in fenced(page) if language == "text"]
     assert reports

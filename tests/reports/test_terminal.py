@@ -8,7 +8,8 @@ import pytest
 import samples
 from wcwidth import wcswidth
 
-from whyidle.reports.terminal import clip, display_width, pad, render, wrap
+from whyidle.reports.columns import clip, display_width, pad, wrap
+from whyidle.reports.terminal import render
 from whyidle.reports.words import Words
 
 WordsIn = Callable[[str], Words]

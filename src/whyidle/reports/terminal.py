@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from wcwidth import wcwidth
-
+from whyidle.reports.columns import clip, display_width, pad, wrap
 from whyidle.reports.words import NO_BREAK, Words, duration_unit, fill, real, three_digits
 
 Report = Mapping[str, Any]
@@ -44,9 +43,6 @@ STYLES = {
 }
 _OTHER_PHASE_STYLE = "33"
 _MARK = re.compile("●")
-
-_CLOSING = "，。、；：！？）」』”’》"
-_OPENING = "（「『“‘《"
 
 
 def render(report: Report, *, words: Words, width: int, colour: bool) -> str:
@@ -491,61 +487,6 @@ def _values(finding: Report) -> dict[str, object]:
     for remedy in _items(finding, "remedies"):
         values.update({key: _literal(value) for key, value in _table(remedy, "setting").items()})
     return values
-
-
-# --- columns of text, in which a Chinese character takes two ---
-
-
-def display_width(text: str) -> int:
-    return sum(max(0, wcwidth(character)) for character in text)
-
-
-def pad(text: str, width: int, *, right: bool = False) -> str:
-    spaces = " " * max(0, width - display_width(text))
-    return spaces + text if right else text + spaces
-
-
-def clip(text: str, width: int) -> str:
-    if display_width(text) <= width:
-        return text
-    kept = ""
-    for character in text:
-        if display_width(kept + character) >= width:
-            break
-        kept += character
-    return kept.rstrip() + "…" if width > 0 else ""
-
-
-def wrap(text: str, width: int, first: str, indent: str) -> list[str]:
-    """Break at spaces and between Chinese characters; the first line starts with `first`."""
-    if not text:
-        return []
-    lines, line, start = [], "", first
-    for unit in _breakable_units(text, max(2, width - display_width(indent))):
-        if line.strip() and display_width(start + line + unit.rstrip()) > width:
-            lines.append((start + line).rstrip())
-            line, start = "", indent
-        line += unit if line else unit.lstrip(" ")
-    return [*lines, (start + line).rstrip()]
-
-
-def _breakable_units(text: str, width: int) -> Iterator[str]:
-    """Pieces with their trailing spaces that stay whole, cut only where longer than a line."""
-    for match in _UNIT.finditer(text):
-        piece = match[0]
-        while display_width(piece.rstrip()) > width:
-            head = clip(piece, width + 1)[:-1] or piece[0]
-            head = head if display_width(head) <= width else piece[0]
-            yield head
-            piece = piece[len(head) :]
-        yield piece
-
-
-_WIDE = r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003ffff]"
-_UNIT = re.compile(
-    rf"[{_OPENING}]*(?:(?![{_OPENING}]){_WIDE}|(?:(?!{_WIDE})[^ {_OPENING}{_CLOSING}])+)[{_CLOSING}]* *"
-    r"|[^ ] *| +"
-)
 
 
 def _apportion(shares: Sequence[float], cells: int) -> list[int]:

@@ -88,11 +88,12 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
 
 def at_least_once(run_of: Callable[..., Run], job: str, check: Callable[[Run], None]) -> None:
     """A neighbour on the machine may spoil a run; what is measured right shows in one of three."""
-    for attempt in range(ATTEMPTS):
+    attempts = 1 if any(name == job for _, name in NOT_YET) else ATTEMPTS
+    for attempt in range(attempts):
         try:
             return check(run_of(job, afresh=attempt > 0))
         except AssertionError:
-            if attempt == ATTEMPTS - 1:
+            if attempt == attempts - 1:
                 raise
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from whyidle.cli.output import LANGUAGE_HELP, wants_colour, width_of, words_for, write
 from whyidle.errors import UsageError
-from whyidle.reports.terminal import Page, clip, display_width, pad
+from whyidle.reports.columns import clip, display_width, pad
+from whyidle.reports.terminal import Page
 from whyidle.reports.words import LANGUAGES, NO_BREAK, CauseText, cause_ids
 
 SUMMARY = "explain a cause: what it means and what to do"
