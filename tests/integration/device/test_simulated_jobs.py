@@ -35,6 +35,7 @@ NOT_YET = {
     ("time", "two_streams"): "markers on a side stream mix with those on the main one",
     ("time", "validation"): "kernels seen too rarely are unknown, and unknown time counts as busy",
     ("time", "synchronized"): "steps left unmarked on a busy machine",
+    ("cause", "synchronized"): "steps left unmarked on a busy machine",
     ("cause", "copies_pageable"): "a second copy makes the first one's wait forgotten",
     ("cause", "host_tensors"): "the parts of a forward pass between copies never run behind a backlog",
     ("cause", "two_streams"): "a launch queue that fills up looks like a step that grows",
