@@ -164,7 +164,7 @@ def _after(
     left = 0.0  # what the last wait may still answer for
     for stretch, names in zip(stretches, kinds, strict=True):
         if kind in names:
-            left = float(
+            left += float(
                 min(lags[stretch.start], marks[stretch.start + 1].host_ns - marks[stretch.start].host_ns)
             )
             continue

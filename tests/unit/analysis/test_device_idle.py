@@ -119,7 +119,6 @@ def test_a_wait_on_an_empty_queue_answers_for_nothing() -> None:
     assert tape.measured().after_sync_ratio == 0
 
 
-@pytest.mark.xfail(reason="the second wait of a step forgets what the first one waited", strict=False)
 def test_a_second_read_right_after_the_first_changes_nothing() -> None:
     once, twice = Marked(), Marked()
     for tape, reads in ((once, 1), (twice, 2)):
